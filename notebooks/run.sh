@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Run the quickstart from start to end and leave what it shows in output/.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+bash .ci/venv.sh notebook,io
+mkdir -p output
+cp notebooks/*.ipynb output/
+echo "Running notebooks/01_quickstart.ipynb (about a minute)"
+.venv/bin/python -m nbconvert --log-level WARN --to notebook --execute --inplace output/01_quickstart.ipynb
+.venv/bin/python -m nbconvert --log-level WARN --to html output/01_quickstart.ipynb
+echo "Done. Read it in a browser: $PWD/output/01_quickstart.html"
+echo "The executed notebook:      $PWD/output/01_quickstart.ipynb"

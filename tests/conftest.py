@@ -1,0 +1,32 @@
+"""What every test runs under: two CPU devices, strict promotion in JAX, checked annotations, no windows."""
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import hypothesis
+import jax
+import jaxtyping
+import matplotlib.pyplot as plt
+import pytest
+
+# Compiling makes first examples slow, which is no failure; on CI the examples are the same at every run.
+hypothesis.settings.register_profile("trajlab", deadline=None, derandomize="CI" in os.environ)
+hypothesis.settings.load_profile("trajlab")
+
+
+def pytest_configure(config):
+    if config.option.markexpr == "benchmark":
+        return  # speed is measured as users have it: one device, nothing checked
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=2".strip()
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    jax.config.update("jax_numpy_rank_promotion", "raise")
+    # Before the first import of trajlab: its annotations, shapes included, are checked at every call.
+    jaxtyping.install_import_hook("trajlab", "annotations.check")
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")

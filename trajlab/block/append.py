@@ -1,0 +1,126 @@
+"""Writing a chunk into a block: the pure function for device arrays, and its counterpart for host arrays."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from trajlab.block.layout import FLAG_BITS, NOT_RECORDED, Layout, lead
+
+
+class Chunk(NamedTuple):
+    """One chunk, checked, as `append` takes it.
+
+    Attributes
+    ----------
+    fields : tuple of arrays
+        One per field of this home, with the chunk's leading axes (a step's, where it is one).
+    flags : tuple of arrays
+        One per flag slot; empty where the flags live elsewhere.
+    row : int
+        The block's row that the chunk's first row goes to.
+    marks : array (width,) uint8
+        Marks that stand before the first row.
+    mask : array (T, num_envs) bool or None
+        False where a cell is no transition.
+    columns : array (width,) int32 or None
+        Which environments of the chunk are recorded.
+    places : array (k,) int32 or None
+        Columns of the log that a partial step fills.
+    picks : array (k,) int32 or None
+        Which entries of a partial step go there; None for all in order.
+    """
+
+    fields: tuple[Any, ...]
+    flags: tuple[Any, ...]
+    row: Any
+    marks: Any
+    mask: Any = None
+    columns: Any = None
+    places: Any = None
+    picks: Any = None
+
+
+def flag_bytes(flags: tuple[Any, ...], slots: tuple[str, ...], mask: Any, xp: Any) -> Any:
+    """Return the byte of flags per cell (T, N) from the single flags, already (T, N), and the mask."""
+    byte = sum((xp.where(flag.astype(bool), FLAG_BITS[slot], np.uint8(0)) for flag, slot in zip(flags, slots, strict=True)))
+    return byte if mask is None else xp.where(mask, byte, NOT_RECORDED)
+
+
+def _as_rows(x: Any, chunk: Chunk, axes: str, is_step: bool) -> Any:
+    """Return (T, width, ...), or (1, k, ...) for a partial step."""
+    if chunk.places is not None:
+        x = x[None]
+        return x if chunk.picks is None else x[:, chunk.picks]
+    x = lead(x, axes, is_step=is_step)
+    return x if chunk.columns is None else x[:, chunk.columns]
+
+
+@functools.lru_cache(maxsize=256)
+def device_append(
+    layout: Layout, *, is_step: bool, want_flags: bool
+) -> Callable[[tuple[jax.Array, ...], Chunk], tuple[tuple[jax.Array, ...], jax.Array | None]]:
+    """Return the jitted, donated append for the device arrays of a layout.
+
+    The function takes the block's arrays (capacity, width, ...), fields first and then the flags where
+    they live on the device, and a `Chunk`; it returns the arrays with the chunk written at ``chunk.row``
+    and, where `want_flags`, the chunk's own bytes of flags (T, width). `dynamic_update_slice` clamps a row
+    out of range without a word, so the caller checks that the chunk fits.
+    """
+    fields = layout.at("device")
+    has_flags = layout.flags_home == "device"
+
+    def append(arrays: tuple[jax.Array, ...], chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
+        rows = [
+            _as_rows(jax.random.key_data(x) if field.is_key else x, chunk, layout.axes, is_step)
+            for x, field in zip(chunk.fields, fields, strict=True)
+        ]
+        written = None
+        if has_flags:
+            flags = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
+            mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
+            byte = flag_bytes(flags, layout.flag_slots, mask, jnp)
+            if chunk.places is not None:
+                byte = jnp.full((1, layout.width), NOT_RECORDED).at[:, chunk.places].set(byte)
+            written = byte.at[0].set(byte[0] | chunk.marks)
+        return tuple(_write(arrays, rows, written, chunk)), written if want_flags else None
+
+    return jax.jit(append, donate_argnums=0)
+
+
+def _write(arrays: tuple[jax.Array, ...], rows: list[Any], flags: Any, chunk: Chunk) -> list[jax.Array]:
+    if chunk.places is None:
+        out = [_put(array, x, chunk.row) for array, x in zip(arrays, rows, strict=False)]
+    else:
+        out = [array.at[chunk.row, chunk.places].set(x[0]) for array, x in zip(arrays, rows, strict=False)]
+    return out if flags is None else [*out, _put(arrays[-1], flags, chunk.row)]
+
+
+def _put(array: jax.Array, x: Any, row: Any) -> jax.Array:
+    return jax.lax.dynamic_update_slice_in_dim(array, x, row, axis=0)
+
+
+def host_append(arrays: tuple[np.ndarray, ...], chunk: Chunk, layout: Layout, *, is_step: bool) -> np.ndarray | None:
+    """Write a chunk into the host arrays of a block, in place.
+
+    Returns the chunk's bytes of flags (T, width) where the flags live on the host, else None.
+    """
+    flags = None
+    if layout.flags_home == "host":
+        single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
+        mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
+        flags = flag_bytes(single, layout.flag_slots, mask, np)
+        if chunk.places is not None:
+            full = np.full((1, layout.width), NOT_RECORDED)
+            full[:, chunk.places] = flags
+            flags = full
+        flags[0] |= chunk.marks
+        arrays[-1][chunk.row : chunk.row + len(flags)] = flags
+    for array, x in zip(arrays, chunk.fields, strict=False):
+        rows = _as_rows(x, chunk, layout.axes, is_step)
+        where = slice(None) if chunk.places is None else chunk.places
+        array[chunk.row : chunk.row + len(rows), where] = rows
+    return flags

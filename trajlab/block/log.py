@@ -1,0 +1,246 @@
+"""The log: blocks of rows that grow by a block, are never copied, and are read where they lie."""
+
+import dataclasses
+import functools
+import itertools
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from trajlab.block.append import Chunk, device_append, host_append
+from trajlab.block.layout import Field, Layout
+from trajlab.block.read import gather
+
+MIN_CHUNKS = 4
+"""A new block takes at least so many chunks: fresh memory costs several times the write."""
+MIN_BYTES = 2**20
+MAX_BYTES = 2**28
+GROWTH = 4
+"""Blocks grow in steps of this factor, so that few shapes are compiled, and stay below 1 / GROWTH of the log."""
+
+
+class Block:
+    """A fixed number of rows of every field; once sealed it is never written again.
+
+    The device arrays stand in a list whose last entry is the current one: a donated append is stored there
+    by C code, without a bytecode between the call and the store at which an interrupt could lose them.
+    """
+
+    def __init__(self, start: int, capacity: int, layout: Layout) -> None:
+        """Allocate `capacity` rows whose first is row `start` of the log."""
+        self.start = start
+        self.capacity = capacity
+        self.layout = layout
+        self.box: list[tuple[tuple[jax.Array, ...], Any]] = [(_device_arrays(layout, capacity), None)]
+        self.host = _host_arrays(layout, capacity)
+
+    def array(self, index: int, field: Field) -> Any:
+        """Return the array (capacity, width, ...) of a field, the `index`-th of those that share its home."""
+        return self.box[-1][0][index] if field.home == "device" else self.host[index]
+
+    def flags(self) -> Any:
+        """Return the bytes of flags (capacity, width)."""
+        return self.box[-1][0][-1] if self.layout.flags_home == "device" else self.host[-1]
+
+    def is_lost(self) -> bool:
+        """Say whether an interrupted call took the device arrays with it; only an empty block can be."""
+        return any(array.is_deleted() for array in self.box[-1][0])
+
+    def append(self, function: Any, device: Chunk, host: Chunk, *, is_step: bool) -> Any:
+        """Write a chunk that fits, its device part by `function`; return its bytes of flags (T, width)."""
+        flags = host_append(self.host, host, self.layout, is_step=is_step)
+        if self.box[-1][0]:
+            self.box.extend(map(function, (self.box[-1][0],), (device,)))
+            del self.box[:-1]
+        return self.box[-1][1] if flags is None else flags
+
+    def nbytes(self) -> dict[str, int]:
+        """Return the bytes held in each home."""
+        return {
+            "device": sum(array.nbytes for array in self.box[-1][0]),
+            "host": sum(array.nbytes for array in self.host),
+        }
+
+
+def _device_arrays(layout: Layout, capacity: int) -> tuple[jax.Array, ...]:
+    specs = tuple((field.shape, field.dtype) for field in layout.at("device"))
+    if layout.flags_home == "device":
+        specs += (((), np.dtype(np.uint8)),)
+    return _zeros(specs, capacity, layout.width)() if specs else ()
+
+
+@functools.lru_cache(maxsize=256)
+def _zeros(specs: tuple[tuple[tuple[int, ...], np.dtype], ...], rows: int, width: int) -> Any:
+    """Return a jitted function that allocates all arrays of a block in one call."""
+    return jax.jit(lambda: tuple(jnp.zeros((rows, width, *shape), dtype) for shape, dtype in specs))
+
+
+def _host_arrays(layout: Layout, capacity: int) -> tuple[np.ndarray, ...]:
+    arrays = [np.empty((capacity, layout.width, *f.shape), f.dtype) for f in layout.at("host")]
+    if layout.flags_home == "host":
+        arrays.append(np.empty((capacity, layout.width), np.uint8))
+    return tuple(arrays)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold back KeyboardInterrupt until the end of the block.
+
+    When a jitted function meets a new signature, JAX runs Python code after the donated call, at which an
+    interrupt would lose the donated arrays; later calls with the same signature stay in C++.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[Any] = []
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *args: held.append(args))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held and callable(before):
+        before(*held[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class LogView:
+    """The first rows of a log as they stood at one moment: what a Dataset reads.
+
+    Rows once written never change, so the view holds the blocks themselves and takes their arrays of the
+    moment, under the lock that writing takes too.
+    """
+
+    layout: Layout
+    blocks: tuple[Block, ...]
+    rows: int
+    lock: Any
+
+    @functools.cached_property
+    def starts(self) -> np.ndarray:
+        """First row of each block."""
+        return np.array([block.start for block in self.blocks], np.int64)
+
+    def spans(self) -> Iterator[tuple[Block, int, int]]:
+        """Yield each block with the log's rows it holds, from and up to."""
+        for block, after in itertools.pairwise([*self.blocks, None]):
+            yield block, block.start, self.rows if after is None else min(after.start, self.rows)
+
+    def index_of(self, name: str) -> tuple[int, Field]:
+        """Return a field and its place among those of its home."""
+        field = next(field for field in self.layout.fields if field.name == name)
+        return self.layout.at(field.home).index(field), field
+
+    def read(self, name: str, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, ...] = ()) -> np.ndarray:
+        """Return the cells of one field at `rows` and `columns`, both (M,), which must exist.
+
+        `inner` indexes the field's own axes, orthogonally: one int, slice or 1-D array each. The result is
+        (M, ...), in the field's stored dtype.
+        """
+        index, field = self.index_of(name)
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        with self.lock:
+            first = int(which[0]) if len(which) else 0
+            if not len(which) or (which == first).all():
+                block = self.blocks[first]
+                return gather(block.array(index, field), rows - block.start, columns, inner)
+            out: np.ndarray | None = None
+            for number in np.unique(which):
+                here, block = np.flatnonzero(which == number), self.blocks[number]
+                part = gather(block.array(index, field), rows[here] - block.start, columns[here], inner)
+                out = np.empty((len(rows), *part.shape[1:]), part.dtype) if out is None else out
+                out[here] = part
+        assert out is not None
+        return out
+
+
+class Log:
+    """Blocks that chunks are appended to. Whoever owns it keeps the number of committed rows and the lock."""
+
+    def __init__(self, layout: Layout, *, exact: bool = False) -> None:
+        """Start an empty log; with `exact` a block is as long as the chunk it is made for."""
+        self.layout = layout
+        self.exact = exact
+        self.blocks: list[Block] = []
+        self._spare: list[Block] = []
+        self._functions: dict[tuple[bool, bool], Any] = {}
+        self._compiled: set[Any] = set()
+
+    def append(
+        self, rows: int, length: int, device: Chunk, host: Chunk, *, is_step: bool, want_flags: bool, signature: Any
+    ) -> Any:
+        """Write a chunk of `length` rows behind the first `rows` rows; return its flags where wanted.
+
+        The chunk counts once the owner commits the new number of rows; until then the next one overwrites
+        it. `signature` tells apart chunks for which the append compiles anew.
+        """
+        block = self._block_for(rows, length)
+        row = rows - block.start
+        assert 0 <= row and row + length <= block.capacity
+        function = self._functions.get((is_step, want_flags))
+        if function is None:
+            function = self._functions[is_step, want_flags] = device_append(
+                self.layout, is_step=is_step, want_flags=want_flags
+            )
+        signature = (signature, block.capacity, is_step, want_flags)
+        device, host = device._replace(row=row), host._replace(row=row)
+        if signature in self._compiled:
+            return block.append(function, device, host, is_step=is_step)
+        with _uninterrupted():
+            flags = block.append(function, device, host, is_step=is_step)
+        self._compiled.add(signature)
+        return flags
+
+    def _block_for(self, rows: int, length: int) -> Block:
+        """Return the block that takes the next rows: the open one, a spare one, or a new one."""
+        while self.blocks and (self.blocks[-1].start >= rows) and self.blocks[-1].is_lost():
+            self.blocks.pop()
+        if self.blocks:
+            last = self.blocks[-1]
+            if rows + length <= last.start + last.capacity:
+                return last
+            if last.start >= rows:
+                self.blocks.pop()
+        for spare in self._spare:
+            if spare.capacity >= length:
+                self._spare.remove(spare)
+                spare.start = rows
+                self.blocks.append(spare)
+                return spare
+        block = Block(rows, self._capacity(rows, length), self.layout)
+        self.blocks.append(block)
+        return block
+
+    def _capacity(self, rows: int, length: int) -> int:
+        """Return the rows of a new block: a multiple of the chunk's length, growing with the log in big steps."""
+        if self.exact:
+            return length
+        row_bytes = max(self.layout.row_bytes, 1)
+        capacity = max(MIN_CHUNKS, -(-MIN_BYTES // (row_bytes * length))) * length
+        while capacity * GROWTH * row_bytes <= MAX_BYTES and capacity * GROWTH**2 <= rows:
+            capacity *= GROWTH
+        return capacity
+
+    def view(self, rows: int, lock: Any) -> LogView:
+        """Return the first `rows` rows for reading."""
+        return LogView(self.layout, tuple(block for block in self.blocks if block.start < rows), rows, lock)
+
+    def clear(self, held: Sequence[LogView]) -> None:
+        """Forget all rows; keep the memory of blocks that none of the `held` views reads."""
+        in_use = {id(block) for view in held for block in view.blocks}
+        self._spare += [block for block in self.blocks if id(block) not in in_use]
+        self.blocks = []
+
+    def nbytes(self) -> dict[str, int]:
+        """Return the bytes held in each home, spare blocks included."""
+        sums = {"device": 0, "host": 0}
+        for block in [*self.blocks, *self._spare]:
+            for home, size in block.nbytes().items():
+                sums[home] += size
+        return sums

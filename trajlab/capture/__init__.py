@@ -1,0 +1,1 @@
+"""From the chunk a user hands over to named fields and flags."""

@@ -1,0 +1,240 @@
+"""Conventions: which field plays which role, and what the rows after an end are."""
+
+import dataclasses
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from trajlab.capture.named import NAMED
+from trajlab.capture.tree import under
+from trajlab.errors import check_option, did_you_mean, unknown_name
+
+Slot = str | Callable[[Any], Any] | None
+"""A dotted path, a function of the chunk, None (absent) or "auto"."""
+
+Autoreset = Literal["auto", "same_step", "next_step", "disabled"]
+Alignment = Literal["auto", "transition", "result"]
+FlagsPlace = Literal["auto", "row", "previous_row"]
+
+STANDARD_NAMES: dict[str, tuple[str, ...]] = {
+    "observation": ("obs", "observation"),
+    "action": ("action",),
+    "reward": ("reward",),
+    "terminated": ("terminated",),
+    "truncated": ("truncated",),
+    "done": ("done",),
+    "next_observation": ("next_obs", "next_observation"),
+    "final_observation": ("final_obs", "final_observation"),
+}
+"""What "auto" looks for; the first is also the name of a field that a function of the chunk computes."""
+
+FLAG_SLOTS = ("terminated", "truncated", "done")
+ASSUMED = {"autoreset": "same_step", "alignment": "transition", "flags": "row", "axes": "TN"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Convention:
+    """How a collect function lays out its chunks.
+
+    Parameters
+    ----------
+    base : str, optional
+        A named convention that the other arguments amend; ``"auto"`` amends nothing.
+    observation, action, reward : str, callable or None
+        The field (dotted path, or a function of the chunk) that plays this role; None when there is none.
+        A path may name a whole subtree. ``"auto"`` looks for the standard names (``obs`` or
+        ``observation``, ``action``, ``reward``).
+    terminated, truncated, done : str, callable or None
+        Flags of shape (T, N), any numeric dtype, non-zero where set. With `done` and one of the two others,
+        the third follows.
+    next_observation : str, callable or None
+        The true next observation, on every row.
+    final_observation : str, callable or None
+        The true last observation, meaningful on ended rows. It becomes ``final_obs`` and is no field.
+    autoreset : {"auto", "same_step", "next_step", "disabled"}
+        What the row after an end is: the next episode's first transition; a reset row, which is no
+        transition and whose observation is the final one; nothing, until `Recorder.mark_reset`.
+        ``"auto"`` assumes ``"same_step"``.
+    alignment : {"auto", "transition", "result"} or mapping of str to {"transition", "result"}
+        ``"transition"``: an observation stands on the row of the action chosen from it. ``"result"``: on
+        the row of the action that led to it, so it is read one row earlier. A mapping of globs says so for
+        single fields: ``{"state.*": "result"}``. Action, reward, flags and next observations never move.
+        ``"auto"`` assumes ``"transition"``.
+    flags : {"auto", "row", "previous_row"}
+        Whether a row carries its own flags or those of the row before. ``"auto"`` assumes ``"row"``.
+    axes : str
+        Letters of the leading axes, in the arrays' order: T time, N environments, U updates (joined to
+        time); any other letter is merged into the environments and becomes an episode coordinate.
+        ``"auto"`` assumes ``"TN"``.
+
+    Raises
+    ------
+    ValueError
+        When `base` or an option is none of those known, or `axes` lacks T or N or repeats a letter.
+    """
+
+    base: str | None = None
+    _: dataclasses.KW_ONLY
+    observation: Slot = "auto"
+    action: Slot = "auto"
+    reward: Slot = "auto"
+    terminated: Slot = "auto"
+    truncated: Slot = "auto"
+    done: Slot = "auto"
+    next_observation: Slot = "auto"
+    final_observation: Slot = "auto"
+    autoreset: Autoreset = "auto"
+    alignment: Alignment | Mapping[str, str] = "auto"
+    flags: FlagsPlace = "auto"
+    axes: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Check the options and fill in what `base` says."""
+        if self.base is not None:
+            if self.base not in NAMED:
+                raise ValueError(
+                    f"convention={self.base!r}; expected one of {', '.join(map(repr, NAMED))}, or a Convention."
+                    f"{did_you_mean(self.base, NAMED)}"
+                )
+            for slot, value in NAMED[self.base].items():
+                if getattr(self, slot) == "auto":
+                    object.__setattr__(self, slot, value)
+        check_option("autoreset", self.autoreset, Autoreset)
+        check_option("flags", self.flags, FlagsPlace)
+        if isinstance(self.alignment, Mapping):
+            for glob, value in self.alignment.items():
+                check_option(f"alignment[{glob!r}]", value, Alignment)
+        else:
+            check_option("alignment", self.alignment, Alignment)
+        _check_axes(self.axes)
+        for slot in STANDARD_NAMES:
+            value = getattr(self, slot)
+            if not (value is None or isinstance(value, str) or callable(value)):
+                raise TypeError(
+                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto'"
+                )
+
+
+def _check_axes(axes: str) -> None:
+    if axes == "auto":
+        return
+    letters_ok = axes.isalpha() and axes.isupper() and axes.isascii() and len(set(axes)) == len(axes)
+    if not (letters_ok and "T" in axes and "N" in axes):
+        raise ValueError(f"axes={axes!r}; expected distinct capital letters with T and N among them, such as 'TN'")
+
+
+def as_convention(convention: "Convention | str") -> Convention:
+    """Return a Convention, given one or the name of one."""
+    if isinstance(convention, Convention):
+        return convention
+    if isinstance(convention, str):
+        return Convention(convention)
+    raise TypeError(f"convention={convention!r}; expected a Convention or the name of one")
+
+
+@dataclasses.dataclass(frozen=True)
+class Roles:
+    """A convention applied to the fields that a chunk holds.
+
+    `slots` gives, for each slot, the source names that fill it (leaves under its path); a function's result
+    stands under the slot's standard name. `found` says in words where each came from.
+    """
+
+    slots: Mapping[str, tuple[str, ...]]
+    paths: Mapping[str, str]
+    autoreset: str
+    alignment: str | tuple[tuple[str, str], ...]
+    flags: str
+    axes: str
+    found: tuple[str, ...]
+
+    def flag_source(self, slot: str) -> str | None:
+        """Return the source name of one flag, or None where the chunk has none."""
+        names = self.slots[slot]
+        return names[0] if names else None
+
+    def is_moved(self, source: str, name: str) -> bool:
+        """Say whether a field (its `source` in the chunk, its `name` in the Dataset) is read one row earlier."""
+        fixed = ("action", "reward", *FLAG_SLOTS, "next_observation", "final_observation")
+        if any(source in self.slots[slot] for slot in fixed):
+            return False
+        if isinstance(self.alignment, str):
+            return self.alignment == "result" and source in self.slots["observation"]
+        moved = False
+        for glob, value in self.alignment:
+            if fnmatch.fnmatchcase(source, glob) or fnmatch.fnmatchcase(name, glob) or under(glob, [source, name]):
+                moved = value == "result"
+        return moved
+
+    def counterpart(self, slot: str, observation: str) -> str | None:
+        """Return the source in `slot` that belongs to one leaf of the observation, by its path beneath the slot."""
+        tail = observation[len(self.paths["observation"]) :]
+        wanted = self.paths.get(slot, "") + tail
+        return wanted if wanted in self.slots[slot] else None
+
+    def text(self) -> str:
+        """Return the convention in one line, for the Dataset's attributes."""
+        return "; ".join(self.found)
+
+
+def apply_convention(convention: Convention, names: Sequence[str], computed: Mapping[str, list[str]]) -> Roles:
+    """Find what fills each slot among the fields of a chunk.
+
+    Parameters
+    ----------
+    convention : Convention
+    names : sequence of str
+        Dotted names in the chunk, computed ones included.
+    computed : mapping of slot to list of str
+        The names under which the results of slots given as functions stand.
+
+    Raises
+    ------
+    KeyError
+        When a path names nothing, with a suggestion.
+    ValueError
+        When no flag marks ends.
+    """
+    slots: dict[str, tuple[str, ...]] = {}
+    paths: dict[str, str] = {}
+    found: list[str] = []
+    for slot, standard in STANDARD_NAMES.items():
+        value = getattr(convention, slot)
+        if callable(value):
+            slots[slot], paths[slot] = tuple(computed[slot]), standard[0]
+            found.append(f"{slot}=function (given)")
+        elif value == "auto":
+            path = next((name for name in standard if under(name, list(names))), None)
+            slots[slot] = tuple(under(path, list(names))) if path else ()
+            if path:
+                paths[slot] = path
+                found.append(f"{slot}={path} (found)")
+        elif value is None:
+            slots[slot] = ()
+        else:
+            slots[slot], paths[slot] = tuple(under(value, list(names))), value
+            if not slots[slot]:
+                raise unknown_name(f"field for Convention({slot}=...)", value, names)
+            found.append(f"{slot}={value} (given)")
+    _check_flags(slots, names)
+    settings = {}
+    for option, assumed in ASSUMED.items():
+        value = getattr(convention, option)
+        settings[option] = assumed if value == "auto" else value
+        shown = dict(value) if isinstance(value, Mapping) else settings[option]
+        found.append(f"{option}={shown} ({'assumed' if value == 'auto' else 'given'})")
+    if isinstance(settings["alignment"], Mapping):
+        settings["alignment"] = tuple(settings["alignment"].items())
+    return Roles(slots, paths, found=tuple(found), **settings)
+
+
+def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:
+    for slot in FLAG_SLOTS:
+        if len(slots[slot]) > 1:
+            raise ValueError(f"the flag {slot!r} has several arrays: {', '.join(slots[slot])}; name one of them")
+    if not any(slots[slot] for slot in FLAG_SLOTS):
+        looked = ", ".join(map(repr, FLAG_SLOTS))
+        raise ValueError(
+            f"no flag marks the ends of episodes: looked for {looked}; the chunk has "
+            f"{', '.join(map(repr, names))}. Name it: Recorder(convention=Convention(done='path.to.flag'))"
+        )

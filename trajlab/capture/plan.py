@@ -1,0 +1,306 @@
+"""The plan that the first chunk makes, and the check that each later chunk fits it."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from trajlab.block.layout import Field, Layout
+from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES, Convention, Roles, apply_convention
+from trajlab.capture.envs import env_columns
+from trajlab.capture.select import Fields, computed_name, select_fields
+from trajlab.capture.tree import call_on_chunk, merge_extra, named_leaves
+from trajlab.errors import raise_all
+from trajlab.padding import shown_dtype
+
+HIDDEN = "final:"
+"""Prefix of the stored names of true last observations, which are no fields of their own."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """A chunk's arrays by name, computed ones included."""
+
+    structure: Any
+    names: tuple[str, ...]
+    leaves: list[Any]
+    slots: Mapping[str, list[str]]
+    fields: Mapping[str, list[str]]
+
+
+def find_sources(chunk: Any, extra: dict[str, Any], convention: Convention, fields: Fields) -> Sources:
+    """Return all arrays of a chunk by name: its leaves, the extras' and what the user's functions compute."""
+    structure, names, leaves = merge_extra(chunk, extra)
+    functions: list[tuple[str, str, Callable[[Any], Any]]] = []
+    for slot, standard in STANDARD_NAMES.items():
+        value = getattr(convention, slot)
+        if callable(value):
+            functions.append((slot, _unused(standard[0], names), value))
+    slots_end = len(functions)
+    if isinstance(fields, Mapping):
+        functions += [(name, computed_name(name), value) for name, value in fields.items() if callable(value)]
+    if not functions:
+        return Sources(structure, names, leaves, {}, {})
+    found: list[dict[str, list[str]]] = [{}, {}]
+    for number, (key, stem, function) in enumerate(functions):
+        where = f"Convention({key}=...)" if number < slots_end else f"fields[{key!r}]"
+        _, more, values = named_leaves({stem: call_on_chunk(function, chunk, where)})
+        found[number >= slots_end][key] = list(more)
+        names, leaves = names + more, leaves + values
+    return Sources((structure, names), names, leaves, *found)
+
+
+def _unused(name: str, names: tuple[str, ...]) -> str:
+    while name in names:
+        name += "_"
+    return name
+
+
+class Plan:
+    """What the first chunk fixed: roles, layout, and which arrays of a chunk are used.
+
+    Attributes
+    ----------
+    roles : Roles
+    layout : Layout
+    chosen : dict of str to str
+        Recorded fields, hidden ones included, and their sources.
+    same_dims : dict of str to str
+        Leaves of the next observation, and the leaf of the observation whose dims they share.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        convention: Convention,
+        fields: Fields,
+        *,
+        envs: Any,
+        num_envs: int | None,
+        is_step: bool,
+        is_partial: bool,
+    ) -> None:
+        """Make the plan from the first chunk's sources; raise what `Recorder.record` raises."""
+        self._fields = fields
+        self.roles = roles = apply_convention(convention, sources.names, sources.slots)
+        self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
+        self.chosen = self._choose(sources)
+        self.positions: dict[Any, list[int]] = {}
+        self._fitting: set[Any] = set()
+        by_name = dict(zip(sources.names, sources.leaves, strict=True))
+        lead = roles.axes if not is_step else roles.axes.replace("T", "").replace("U", "")
+        letters = roles.axes.replace("T", "").replace("U", "")
+        if is_partial:
+            if num_envs is None or letters != "N":
+                raise ValueError(
+                    "the first call records only some environments, so their number is not known yet; "
+                    "give it: Recorder(num_envs=...)"
+                )
+            lead, sizes = "N", (("N", num_envs),)
+        else:
+            sizes = self._sizes_of(by_name, lead, letters, num_envs)
+        stored = tuple(
+            self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items()
+        )
+        flag_leaves = [by_name[source] for source in self._flag_sources()]
+        home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"
+        total = math.prod(size for _, size in sizes)
+        columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
+        self.layout = Layout(stored, self.flag_slots, home, roles.axes, sizes, columns)
+        self.same_dims = {
+            self._name_of(twin): self._name_of(leaf)
+            for leaf in roles.slots["observation"]
+            if (twin := roles.counterpart("next_observation", leaf)) and self._name_of(twin) and self._name_of(leaf)
+        }
+
+    def _name_of(self, source: str) -> str:
+        return next((name for name, chosen in self.chosen.items() if chosen == source), "")
+
+    def _flag_sources(self) -> list[str]:
+        return [self.roles.slots[slot][0] for slot in self.flag_slots]
+
+    def _choose(self, sources: Sources) -> dict[str, str]:
+        """Return the recorded fields and the hidden ones with their sources."""
+        roles = self.roles
+        finals = set(roles.slots["final_observation"]) - set(roles.slots["next_observation"])
+        own = [source for found in sources.fields.values() for source in found]
+        names = [name for name in sources.names if name not in finals and name not in own]
+        flags = [roles.slots[slot][0] for slot in self.flag_slots]
+        chosen = select_fields(self._fields, names, sources.fields, flags)
+        recorded = set(chosen.values())
+        for leaf in roles.slots["observation"]:
+            final = roles.counterpart("final_observation", leaf)
+            if final and leaf in recorded:
+                chosen[HIDDEN + leaf] = final
+        return chosen
+
+    def _sizes_of(
+        self, by_name: Mapping[str, Any], lead: str, letters: str, num_envs: int | None
+    ) -> tuple[tuple[str, int], ...]:
+        """Return the sizes of the environments' axes, by the first flag's shape."""
+        flag = self._flag_sources()[0]
+        shape = tuple(by_name[flag].shape)
+        if len(shape) != len(lead):
+            raise ValueError(
+                f"the flag {flag!r} has shape {shape}; expected {len(lead)} dims, {_lead_text(lead)}. "
+                "Name another with Convention(done=...), or other axes with Convention(axes=...)"
+            )
+        sizes = tuple((letter, shape[lead.index(letter)]) for letter in letters)
+        total = math.prod(size for _, size in sizes)
+        if num_envs is not None and total != num_envs:
+            raise ValueError(f"the chunk has {total} environments; expected num_envs={num_envs}")
+        return sizes
+
+    def _field(self, name: str, source: str, leaf: Any, lead: int) -> Field:
+        roles, hidden = self.roles, name.startswith(HIDDEN)
+        is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        shape, dtype = tuple(leaf.shape[lead:]), leaf.dtype
+        if is_key:
+            data = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
+            shape, dtype = tuple(data.shape[lead:]), data.dtype
+        try:
+            shown_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"field {name!r}: {error}. Leave it out: fields=['*', '-{source}']") from None
+        role = next((slot for slot, names in roles.slots.items() if source in names), "")
+        return Field(
+            name=name,
+            source=source,
+            shape=shape,
+            dtype=np.dtype(dtype).newbyteorder("="),
+            home="device" if isinstance(leaf, jax.Array) else "host",
+            moved=not hidden and roles.is_moved(source, name),
+            role="" if hidden else role,
+            hidden=hidden,
+            is_key=is_key,
+        )
+
+    def leaves_of(self, sources: Sources) -> list[Any]:
+        """Return the arrays a chunk gives for the stored fields and then the flags, in order.
+
+        Raises ValueError when fields are missing or new.
+        """
+        positions = self.positions.get(sources.structure)
+        if positions is None:
+            self._check_field_set(sources)
+            wanted = [field.source for field in self.layout.fields] + self._flag_sources()
+            positions = self.positions[sources.structure] = [sources.names.index(name) for name in wanted]
+        return [sources.leaves[i] for i in positions]
+
+    def _check_field_set(self, sources: Sources) -> None:
+        missing = [name for name in [*self.chosen.values(), *self._flag_sources()] if name not in sources.names]
+        if missing:
+            text = ", ".join(map(repr, dict.fromkeys(missing)))
+            raise ValueError(f"missing from this chunk: {text}; every chunk must hold the fields of the first one")
+        new = set(self._choose(sources)) - set(self.chosen)
+        if new:
+            text = ", ".join(map(repr, sorted(new)))
+            raise ValueError(
+                f"not in the first chunk: {text}; every chunk must hold the same fields. "
+                "Leave them out with fields=['*', '-name']"
+            )
+
+    def check(self, leaves: list[Any], mask: Any, *, is_step: bool, part: int | None) -> tuple[int, Any]:
+        """Check the arrays that `leaves_of` gave and the mask; return the chunk's number of rows and its signature.
+
+        `part` is the number of environments of a partial step. Raises ValueError with every problem.
+        """
+        signature = (
+            is_step,
+            part,
+            None if mask is None else (mask.shape, type(mask)),
+            *[(leaf.shape, leaf.dtype, type(leaf)) for leaf in leaves],
+        )
+        if signature not in self._fitting:
+            self._check_all(leaves, mask, is_step, part)
+            self._fitting.add(signature)
+        for place, leaf in enumerate(leaves):
+            if isinstance(leaf, jax.Array) and leaf.is_deleted():
+                name = [*self.chosen, *self.flag_slots][place]
+                raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")
+        return self._rows(leaves, is_step), signature
+
+    def _rows(self, leaves: list[Any], is_step: bool) -> int:
+        if is_step:
+            return 1
+        shape, axes = leaves[-1].shape, self.roles.axes
+        return math.prod(shape[axes.index(letter)] for letter in "UT" if letter in axes)
+
+    def updates(self, leaves: list[Any]) -> int:
+        """Return how many updates a chunk holds: the size of the axis U, else 1."""
+        axes = self.roles.axes
+        return leaves[-1].shape[axes.index("U")] if "U" in axes else 1
+
+    def _check_all(self, leaves: list[Any], mask: Any, is_step: bool, part: int | None) -> None:
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            raise TypeError(
+                "record() was called inside a function that JAX traces (jit, scan, vmap); "
+                "return the chunk from it and record that"
+            )
+        axes = self.roles.axes
+        axes = axes.replace("T", "").replace("U", "") if is_step else axes
+        sizes = dict(self.layout.sizes)
+        if part is not None:
+            axes, sizes = "N", {"N": part}
+        flag, flag_source = leaves[-1], self._flag_sources()[-1]
+        if flag.ndim != len(axes):
+            raise ValueError(f"the flag {flag_source!r} has shape {tuple(flag.shape)}; expected {_lead_text(axes)}")
+        for letter, got in zip(axes, flag.shape, strict=True):
+            if letter in sizes and got != sizes[letter] and part is None:
+                raise ValueError(
+                    f"this chunk has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
+                    "their number is fixed for a recorder. Use one Recorder for each"
+                )
+            if letter == "N" and part is not None and got != part:
+                raise ValueError(f"the flag {flag_source!r} has {got} entries for the {part} environments of envs=")
+        if 0 in flag.shape:
+            raise ValueError(f"the chunk is empty: its leading dims {_lead_text(axes)} are {tuple(flag.shape)}")
+        lead = tuple(flag.shape)
+        problems = []
+        for leaf, field in zip(leaves, self.layout.fields, strict=False):
+            problems += self._problems(leaf, field, lead, axes)
+        for leaf, source in zip(leaves[len(self.layout.fields) :], self._flag_sources(), strict=True):
+            if tuple(leaf.shape) != lead:
+                problems.append(f"the flag {source!r} has shape {tuple(leaf.shape)}; expected {_lead_text(axes)} = {lead}")
+            elif np.dtype(leaf.dtype).kind not in "bfiu" and not jax.dtypes.issubdtype(leaf.dtype, np.floating):
+                problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
+        if mask is not None and tuple(mask.shape) != lead:
+            problems.append(f"mask has shape {tuple(mask.shape)}; expected {_lead_text(axes)} = {lead}")
+        raise_all(problems, "the chunk was not recorded")
+
+    def _problems(self, leaf: Any, field: Field, lead: tuple[int, ...], axes: str) -> list[str]:
+        """Return what is wrong with one field's array."""
+        label = f"field {field.source!r}"
+        shape, dtype = tuple(leaf.shape), leaf.dtype
+        if shape[: len(lead)] != lead:
+            return [
+                f"{label} has shape {shape}; expected leading dims {_lead_text(axes)} = {lead}. "
+                f"Stack it over time, or leave it out: fields=['*', '-{field.source}']"
+            ]
+        if field.is_key:
+            ok = jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+            return [] if ok else [f"{label} has dtype {dtype}; the first chunk held PRNG keys"]
+        out = []
+        if shape[len(lead) :] != field.shape:
+            out.append(f"{label} has cells of shape {shape[len(lead):]}; the first chunk's had {field.shape}")
+        if not _fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
+            out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
+        return out
+
+
+_AXIS_NAMES = {"N": "environments"}
+
+
+def _fits(got: Any, stored: np.dtype) -> bool:
+    if got == stored:
+        return True
+    if not isinstance(got, np.dtype):
+        return False
+    return got.kind == stored.kind == "U" and got.itemsize <= stored.itemsize or got.newbyteorder("=") == stored
+
+
+def _lead_text(axes: str) -> str:
+    return f"({', '.join(axes)})"

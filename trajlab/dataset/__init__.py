@@ -1,0 +1,1 @@
+"""The Dataset: lazy padded arrays over a log, its schema, and the views made from it."""

@@ -1,0 +1,183 @@
+"""Building the Dataset, schema 1, over a source; no field is fetched."""
+
+import dataclasses
+import importlib.metadata
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.block.layout import Field
+from trajlab.dataset.labels import Labels
+from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.source import FieldArray, FinalArray, IterationArray, MaskArray, Source
+from trajlab.padding import padding_text, shown_dtype
+from trajlab.segment import REASON_CUT, Rules
+
+_REASONS = np.array([names.CUT, names.DONE, names.TRUNCATED, names.TERMINATED])
+"""End reasons by the numbers of `trajlab.segment`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class FinalOrigins:
+    """Where the final value of one observation leaf can come from: names of stored fields, or None.
+
+    Attributes
+    ----------
+    leaf : Field
+        The observation leaf.
+    final, following : str or None
+        Fields that hold the true last, and the true next, observation.
+    """
+
+    leaf: Field
+    final: str | None
+    following: str | None
+
+
+def build_dataset(
+    source: Source,
+    *,
+    rules: Rules,
+    finals: Sequence[FinalOrigins],
+    envs: np.ndarray,
+    env_coords: Mapping[str, np.ndarray],
+    labels: Labels,
+    attrs: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return the Dataset of a source's episodes.
+
+    Parameters
+    ----------
+    source : Source
+    rules : Rules
+    finals : sequence of FinalOrigins
+        One per leaf of the observation; empty where there is none.
+    envs : array (width,) int64
+        The environment's own number for each column.
+    env_coords : mapping of str to array (width,)
+        Further coordinates that each column has, such as its seed.
+    labels : Labels
+        Names, labels and units of the fields' own dims.
+    attrs : mapping
+        Attributes of the Dataset.
+    """
+    episodes = source.episodes
+    known, final_variables = _final_variables(source, rules, finals, labels)
+    coords: dict[str, Any] = {
+        names.EPISODE: (names.EPISODE, episodes.number, {"long_name": "episode"}),
+        names.TIME: (names.TIME, np.arange(source.longest), {"long_name": "time", "units": "steps"}),
+        names.LENGTH: (names.EPISODE, episodes.length, {"long_name": "episode length", "units": "steps"}),
+        names.MASK: lazy_variable((names.EPISODE, names.TIME), MaskArray(episodes.length, source.longest)),
+        names.ENV: (names.EPISODE, envs[episodes.column], {"long_name": "environment"}),
+        names.START_ROW: (names.EPISODE, episodes.start_row, {"long_name": "first row"}),
+        names.START_ITERATION: (
+            names.EPISODE,
+            source.iteration_of(episodes.start_row),
+            {"long_name": "iteration at start"},
+        ),
+        names.END_REASON: (names.EPISODE, _REASONS[episodes.reason], {"long_name": "end reason"}),
+        names.COMPLETE: (names.EPISODE, episodes.start_seen & (episodes.reason != REASON_CUT)),
+        names.START_SEEN: (names.EPISODE, episodes.start_seen),
+        names.FINAL_KNOWN: (names.EPISODE, known),
+    }
+    coords |= {name: (names.EPISODE, values[episodes.column]) for name, values in env_coords.items()}
+    coords |= labels.coordinates()
+    variables: dict[str, Any] = {
+        field.name: _field_variable(source, field, labels) for field in source.view.layout.fields if not field.hidden
+    }
+    variables |= final_variables
+    iteration = IterationArray(source)
+    variables[names.ITERATION] = lazy_variable(
+        (names.EPISODE, names.TIME), iteration, {**_dtype_attrs(iteration.dtype), "long_name": "iteration"}
+    )
+    if not len(episodes.length):
+        warnings.warn("no episode: the recording holds no transition", stacklevel=3)
+    return xr.Dataset(variables, coords, {**_schema_attrs(), **attrs})
+
+
+def _schema_attrs() -> dict[str, Any]:
+    return {names.SCHEMA_ATTR: names.SCHEMA, names.VERSION_ATTR: importlib.metadata.version("trajlab")}
+
+
+def empty_dataset() -> xr.Dataset:
+    """Return a Dataset of no episode and no field."""
+    ints, bools = np.zeros(0, np.int64), np.zeros(0, bool)
+    values = {names.END_REASON: np.zeros(0, "<U10")} | dict.fromkeys(
+        (names.COMPLETE, names.START_SEEN, names.FINAL_KNOWN), bools
+    )
+    coords = {name: (names.EPISODE, values.get(name, ints)) for name in (names.EPISODE, *names.EPISODE_COORDS)}
+    coords |= {
+        names.TIME: (names.TIME, ints),
+        names.MASK: ((names.EPISODE, names.TIME), np.zeros((0, 0), bool)),
+    }
+    iteration = ((names.EPISODE, names.TIME), np.zeros((0, 0), np.int64), _dtype_attrs(np.dtype(np.int64)))
+    return xr.Dataset({names.ITERATION: iteration}, coords, _schema_attrs())
+
+
+def _dtype_attrs(dtype: np.dtype) -> dict[str, str]:
+    return {names.PADDING_ATTR: padding_text(shown_dtype(dtype)), names.RECORDED_DTYPE_ATTR: dtype.name}
+
+
+def _field_variable(source: Source, field: Field, labels: Labels) -> xr.Variable:
+    dims = (names.EPISODE, names.TIME, *labels.dims_of(field.name))
+    attrs = {**_dtype_attrs(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
+    if field.is_key:
+        attrs[names.RECORDED_DTYPE_ATTR] = "key"
+    if field.role:
+        attrs[names.ROLE_ATTR] = field.role
+    return lazy_variable(dims, FieldArray(source, field.name), attrs)
+
+
+def _final_variables(
+    source: Source, rules: Rules, finals: Sequence[FinalOrigins], labels: Labels
+) -> tuple[np.ndarray, dict[str, xr.Variable]]:
+    """Return which episodes' final observations are known, and the variables that hold them."""
+    count = len(source.episodes.length)
+    found = [_final_places(source, rules, final) for final in finals]
+    if not found or not all(possible for *_, possible in found):
+        return np.zeros(count, bool), {}
+    known = np.ones(count, bool)
+    for _, origin, _, _ in found:
+        known &= origin >= 0
+    taken = {field.name for field in source.view.layout.fields if not field.hidden}
+    variables = {}
+    for final, (stored, origin, offset, _) in zip(finals, found, strict=True):
+        leaf = final.leaf
+        array = FinalArray(source, stored, np.where(known, origin, -1), offset)
+        dims = (names.EPISODE, *labels.dims_of(leaf.name))
+        name = names.final_name(leaf.name)
+        attrs = {**_dtype_attrs(leaf.dtype), "long_name": f"final {leaf.name}", **labels.attrs_of(leaf.name)}
+        variables[name if name not in taken else f"{name}_"] = lazy_variable(dims, array, attrs)
+    return known, variables
+
+
+def _final_places(
+    source: Source, rules: Rules, final: FinalOrigins
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, bool]:
+    """Return where one leaf's final values stand: fields, which of them, at which offset; and if any can be known.
+
+    The first of these that applies: the true last observation, on ended rows; the true next one; a moved
+    leaf's own value on the last row, unless a reset in the same step has (or may have) replaced it; the
+    reset row behind the end.
+    """
+    episodes = source.episodes
+    last = episodes.length - 1
+    origin, offset = np.full(len(last), -1), last.copy()
+    stored = tuple(name for name in (final.leaf.name, final.final, final.following) if name is not None)
+    ended = episodes.ended
+    if not final.leaf.moved and rules.autoreset == "next_step":
+        origin[episodes.has_reset_row] = 0
+        offset[episodes.has_reset_row] += 1
+    if final.leaf.moved:
+        replaced = rules.autoreset == "same_step"
+        origin[~(ended | ~episodes.last_flag_known) if replaced else slice(None)] = 0
+    if final.following is not None:
+        origin[:], offset[:] = stored.index(final.following), last
+    if final.final is not None:
+        origin[ended], offset[ended] = stored.index(final.final), last[ended]
+    possible = final.leaf.moved or rules.autoreset == "next_step" or len(stored) > 1
+    return stored, origin, offset, possible

@@ -1,0 +1,182 @@
+"""Which variables of a Dataset are recorded fields, how they are named, and what their components are called."""
+
+import fnmatch
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.capture.tree import under
+from trajlab.errors import unknown_name
+from trajlab.padding import padding_value
+
+MAX_COMPONENTS = 64
+"""A field with more components becomes columns only where it is named."""
+
+ROLES = {"action": "action", "reward": "reward", "obs": "observation", "observation": "observation"}
+"""Standard names, and the role that a field of another name may fill in their place."""
+
+
+def field_names(ds: xr.Dataset) -> list[str]:
+    """Return the fields: data variables over (episode, time, ...), `iteration` apart."""
+    return [str(name) for name in ds.data_vars if name != names.ITERATION and is_per_transition(ds.variables[name])]
+
+
+def is_per_transition(variable: xr.Variable) -> bool:
+    """Say whether a variable has one cell per episode and time step."""
+    return variable.dims[:2] == (names.EPISODE, names.TIME)
+
+
+def final_fields(ds: xr.Dataset) -> dict[str, str]:
+    """Return the variables that hold final observations, each with the field whose final value it is."""
+    found = {}
+    for field in field_names(ds):
+        cell = (names.EPISODE, *ds.variables[field].dims[2:])
+        final = names.final_name(field)
+        for name in (final, f"{final}_"):
+            if name in ds.data_vars and ds.variables[name].dims == cell:
+                found[name] = field
+                break
+    return found
+
+
+def final_names(ds: xr.Dataset) -> list[str]:
+    """Return the variables that hold final observations, those of a field that is not there too."""
+    known = final_fields(ds)
+    return [
+        str(name)
+        for name, variable in ds.data_vars.items()
+        if name in known
+        or str(name).startswith(names.FINAL_PREFIX)
+        and variable.dims[:1] == (names.EPISODE,)
+        and names.TIME not in variable.dims
+        and names.RECORDED_DTYPE_ATTR in variable.attrs
+    ]
+
+
+def resolve_field(ds: xr.Dataset, name: str) -> str:
+    """Return the name of the field that `name` means.
+
+    It is the field called so, or else, for ``"action"``, ``"reward"``, ``"obs"`` and ``"observation"``, the
+    one field that fills this role. ``"iteration"`` is taken, too.
+
+    Raises
+    ------
+    KeyError
+        When no field is called so, with a suggestion; when several fill the role; when `name` is something
+        else than a field.
+    """
+    known = field_names(ds)
+    if name in known or (name == names.ITERATION and name in ds.data_vars):
+        return name
+    if name in ROLES and name not in ds.variables:
+        filling = [field for field in known if ds.variables[field].attrs.get(names.ROLE_ATTR) == ROLES[name]]
+        if len(filling) == 1:
+            return filling[0]
+        if filling:
+            raise unknown_name(f"single field for the role {ROLES[name]!r}: name one instead of", name, filling)
+    if name in ds.variables:
+        dims = ", ".join(map(str, ds.variables[name].dims))
+        raise unknown_name(f"field (it is a variable over ({dims}), not over (episode, time, ...))", name, known)
+    raise unknown_name("field", name, known)
+
+
+def component_count(variable: xr.Variable) -> int:
+    """Return how many components a field has: the product of its own dims' sizes."""
+    return int(np.prod(variable.shape[2:], dtype=np.int64))
+
+
+def choose_fields(ds: xr.Dataset, fields: str | Sequence[str] | None) -> tuple[list[str], list[str]]:
+    """Return the fields to make columns of, in order, and those of them that were named exactly.
+
+    Parameters
+    ----------
+    fields : str, sequence of str or None
+        Names, globs, the name of a subtree, and exclusions (``"-info.*"``); None for all. A field with more
+        than `MAX_COMPONENTS` components is chosen only by its exact name.
+
+    Raises
+    ------
+    KeyError
+        When an entry matches no field, with a suggestion.
+    """
+    known = field_names(ds)
+    small = [name for name in known if component_count(ds.variables[name]) <= MAX_COMPONENTS]
+    if fields is None:
+        return small, []
+    entries = [fields] if isinstance(fields, str) else list(fields)
+    chosen: dict[str, bool] = dict.fromkeys(small, False) if entries and entries[0].startswith("-") else {}
+    for entry in entries:
+        pattern = entry.removeprefix("-")
+        hits = set(under(pattern, known)) | set(fnmatch.filter(known, pattern))
+        exact = pattern in known or not hits
+        if exact:
+            hits = {resolve_field(ds, pattern)}
+        if entry.startswith("-"):
+            chosen = {name: named for name, named in chosen.items() if name not in hits}
+        else:
+            chosen |= {name: exact for name in [*known, names.ITERATION] if name in hits and (exact or name in small)}
+    return list(chosen), [name for name, exact in chosen.items() if exact]
+
+
+def component_labels(
+    ds: xr.Dataset, name: str, dims: Sequence[str] | None = None, base: str | None = None
+) -> list[str]:
+    """Return a name for each component of a variable: ``reward``, ``obs[x]``, ``img[0,1]``, in C order.
+
+    Labels are those of the coordinates of its own `dims` (all but episode and time), else positions. `base`
+    replaces the variable's name.
+    """
+    variable = ds.variables[name]
+    dims = [d for d in variable.dims if d not in (names.EPISODE, names.TIME)] if dims is None else dims
+    base = name if base is None else base
+    if not dims:
+        return [base]
+    labels = [_labels(ds, dim) for dim in dims]
+    return [f"{base}[{','.join(component)}]" for component in itertools.product(*labels)]
+
+
+def _labels(ds: xr.Dataset, dim: str) -> list[str]:
+    """Return the labels of a dim as text; positions where it has none, or equal ones."""
+    size = ds.sizes[dim]
+    labels = [str(label) for label in ds[dim].values] if dim in ds.coords else []
+    return labels if len(set(labels)) == size else [str(i) for i in range(size)]
+
+
+def shown_as(recorded: object) -> np.dtype | None:
+    """Return the dtype in which a field with this `recorded_dtype` appears; None where it does not say."""
+    text = str(recorded)
+    if text.startswith(("bfloat16", "float8_", "float6_", "float4_")):
+        return np.dtype(np.float32)
+    if text.startswith("key"):
+        return np.dtype(np.uint32)
+    if text in ("int2", "int4", "uint2", "uint4"):
+        return np.dtype(text.rstrip("24") + "8")
+    if text.startswith("str"):
+        return np.dtype("U")
+    if text.startswith("bytes"):
+        return np.dtype("S")
+    try:
+        return np.dtype(text)
+    except TypeError:
+        return None
+
+
+def is_numeric(variable: xr.Variable) -> bool:
+    """Say whether a field's values are bools, integers or real floats; bools that `where` made objects are, too."""
+    if variable.dtype.kind == "O":
+        return shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR)) == np.bool_
+    return variable.dtype.kind in "biuf"
+
+
+def padding_of(variable: xr.Variable) -> object:
+    """Return the value that pads a variable, also where a file gave its strings back as objects."""
+    dtype = variable.dtype
+    if dtype.kind == "T":
+        return ""
+    if dtype.kind == "O":
+        shown = shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "str"))
+        return padding_value(shown) if shown is not None and shown.kind in "bU" else np.nan
+    return padding_value(dtype)

@@ -1,0 +1,158 @@
+"""Names, labels and units of the fields' own dims, as ArviZ takes `dims` and `coords`."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trajlab.block.layout import Field
+from trajlab.errors import raise_all, unknown_name
+from trajlab.names import RESERVED, units_name
+
+Dims = Mapping[str, Sequence[str] | str]
+"""Field name to the names of its own dims; an axis letter to the name of its episode coordinate."""
+Coords = Mapping[str, Sequence[Any]]
+"""Dim to its labels."""
+Units = Mapping[str, str | Sequence[str] | Mapping[str, str]]
+"""Field to its unit, or to one unit per label of its dim."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """What the fields' own dims are called, checked against the fields.
+
+    Attributes
+    ----------
+    dims : mapping of str to tuple of str
+        Field to its own dims.
+    coords : mapping of str to array
+        Dim to its labels.
+    units : mapping of str to str
+        Field to its one unit.
+    dim_units : mapping of str to tuple of str
+        Dim to the units of its labels.
+    """
+
+    dims: Mapping[str, tuple[str, ...]]
+    coords: Mapping[str, np.ndarray]
+    units: Mapping[str, str]
+    dim_units: Mapping[str, tuple[str, ...]]
+
+    def dims_of(self, name: str) -> tuple[str, ...]:
+        """Return a field's own dims."""
+        return self.dims[name]
+
+    def attrs_of(self, name: str) -> dict[str, str]:
+        """Return the attributes that label a field."""
+        return {"units": self.units[name]} if name in self.units else {}
+
+    def coordinates(self) -> dict[str, Any]:
+        """Return the coordinates of the fields' own dims."""
+        coords: dict[str, Any] = {dim: (dim, values) for dim, values in self.coords.items()}
+        return coords | {units_name(dim): (dim, np.array(units)) for dim, units in self.dim_units.items()}
+
+
+def make_labels(
+    fields: Sequence[Field],
+    dims: Dims | None,
+    coords: Coords | None,
+    units: Units | None,
+    same_dims: Mapping[str, str],
+    axis_letters: Sequence[str] = (),
+) -> Labels:
+    """Check `dims`, `coords` and `units` against the recorded fields, and fill in what they leave out.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        The recorded fields; hidden ones are left out.
+    dims, coords, units : mapping, optional
+        As the user gave them.
+    same_dims : mapping of str to str
+        Fields that share the dims of another: the next observation those of the observation.
+    axis_letters : sequence of str
+        Letters that `dims` may name: extra axes merged into the environments.
+
+    Raises
+    ------
+    KeyError
+        When `dims` or `units` name no field, or `coords` no dim.
+    ValueError
+        Every other problem at once: numbers of dims, lengths of labels, a dim with two sizes.
+    """
+    shapes = {field.name: field.shape for field in fields if not field.hidden}
+    given = {name: (names,) if isinstance(names, str) else tuple(names) for name, names in (dims or {}).items()}
+    for name in given:
+        if name not in shapes and name not in axis_letters:
+            raise unknown_name("field for dims=", name, [*shapes, *axis_letters])
+    problems: list[str] = []
+    found: dict[str, tuple[str, ...]] = {}
+    for name, shape in shapes.items():
+        own = given.get(name)
+        twin = same_dims.get(name)
+        if own is None and twin in shapes and shapes[twin] == shape:
+            own = given.get(twin) or tuple(f"{twin}_dim_{i}" for i in range(len(shape)))
+        if own is None:
+            own = tuple(f"{name}_dim_{i}" for i in range(len(shape)))
+        if len(own) != len(shape):
+            problems.append(
+                f"dims[{name!r}]={list(own)}: the field's cells have shape {shape}, so expected {len(shape)} names"
+            )
+        reserved = sorted(set(own) & (RESERVED | set(shapes)))
+        problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in reserved]
+        found[name] = own
+    sizes = _sizes(found, shapes, problems)
+    for dim in coords or {}:
+        if dim not in sizes:
+            raise unknown_name("dim for coords=", dim, sizes)
+    labels = {dim: np.asarray(values) for dim, values in (coords or {}).items()}
+    for dim, values in labels.items():
+        if values.shape != (sizes[dim],):
+            problems.append(f"coords[{dim!r}] has shape {values.shape}; expected ({sizes[dim]},), one label per entry")
+    one, several = _units(units or {}, found, shapes, labels, problems)
+    raise_all(problems, "labels do not fit the fields")
+    return Labels(found, labels, one, several)
+
+
+def _sizes(
+    dims: Mapping[str, tuple[str, ...]], shapes: Mapping[str, tuple[int, ...]], problems: list[str]
+) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for name, own in dims.items():
+        for dim, size in zip(own, shapes[name], strict=False):
+            if sizes.setdefault(dim, size) != size:
+                problems.append(f"dim {dim!r} has size {sizes[dim]} elsewhere and {size} in {name!r}; use two names")
+    return sizes
+
+
+def _units(
+    units: Units,
+    dims: Mapping[str, tuple[str, ...]],
+    shapes: Mapping[str, tuple[int, ...]],
+    labels: Mapping[str, np.ndarray],
+    problems: list[str],
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    one: dict[str, str] = {}
+    several: dict[str, tuple[str, ...]] = {}
+    for name, unit in units.items():
+        if name not in dims:
+            raise unknown_name("field for units=", name, dims)
+        if isinstance(unit, str):
+            one[name] = unit
+            continue
+        if len(dims[name]) != 1:
+            problems.append(f"units[{name!r}]={unit!r}: expected one text, as the field has no single dim to list")
+            continue
+        (dim,) = dims[name]
+        if isinstance(unit, Mapping):
+            known = [str(label) for label in labels.get(dim, np.arange(shapes[name][0]))]
+            stray = sorted(set(map(str, unit)) - set(known))
+            problems += [f"units[{name!r}]: {label!r} is no label of {dim!r} ({', '.join(known)})" for label in stray]
+            by_label = {str(label): text for label, text in unit.items()}
+            unit = [by_label.get(label, "") for label in known]
+        if len(unit) != shapes[name][0]:
+            problems.append(f"units[{name!r}] lists {len(unit)}; expected {shapes[name][0]}, one per label of {dim!r}")
+        if several.setdefault(dim, tuple(unit)) != tuple(unit):
+            problems.append(f"units[{name!r}]: dim {dim!r} has other units elsewhere; name the field's dim differently")
+    return one, several

@@ -1,0 +1,241 @@
+"""Schema 1, checked: what every function of trajlab may rely on in a Dataset."""
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.dataset.deep import deep_problems
+from trajlab.dataset.fields import field_names as field_names
+from trajlab.dataset.fields import final_names as final_names
+from trajlab.dataset.fields import resolve_field as resolve_field
+from trajlab.dataset.fields import shown_as
+from trajlab.errors import raise_all
+from trajlab.padding import padding_text
+
+_INT, _BOOL, _TEXT = "int64", "bool", "str"
+_COORDS = dict.fromkeys(names.EPISODE_COORDS, _INT) | {
+    names.END_REASON: _TEXT,
+    names.COMPLETE: _BOOL,
+    names.START_SEEN: _BOOL,
+    names.FINAL_KNOWN: _BOOL,
+}
+_MEND = "a plain xarray.concat does that where lengths differ; put recordings together with trajlab.concat"
+
+
+def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
+    """Raise ValueError with every problem at once where a Dataset is not of schema 1.
+
+    Any Dataset that passes can be analysed, also one sliced, filtered, reordered, loaded from a file, or with
+    variables and coordinates added.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Dims ``episode`` and ``time``.
+    deep : bool
+        Read the fields, too, a slab at a time: whether `mask` is ``time < length``, padding is padding, and
+        the flags agree with `end_reason`. Otherwise only names, dims, dtypes, attributes and the coordinates
+        over `episode` are looked at, and no field is fetched.
+
+    Raises
+    ------
+    ValueError
+        Listing what is wrong, what was expected and the mend.
+    TypeError
+        When `ds` is no Dataset.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> tl.validate(ds, deep=True)
+    >>> tl.validate(ds.isel(episode=1))
+    Traceback (most recent call last):
+    ValueError: not a Dataset of trajlab: a single episode was selected, ...
+    """
+    raise_all(find_problems(ds, deep=deep), "not a Dataset of trajlab")
+
+
+def find_problems(ds: xr.Dataset, *, deep: bool = False) -> list[str]:
+    """Return what `validate` raises, one text for each problem."""
+    if not isinstance(ds, xr.Dataset):
+        raise TypeError(f"expected an xarray.Dataset; got {type(ds).__name__}")
+    if single := _single_problem(ds):
+        return [single]  # the rest would only follow from it
+    problems = [
+        *_attrs_problems(ds),
+        *_index_problems(ds),
+        *_coord_problems(ds),
+        *_mask_problems(ds),
+        *_variable_problems(ds),
+    ]
+    if not problems:
+        problems = _value_problems(ds)
+    if deep and not problems:
+        problems = deep_problems(ds)
+    return problems
+
+
+def require_schema(ds: xr.Dataset) -> None:
+    """Raise as `validate` does where dims or coordinates are missing; cheap enough for every call."""
+    coords = (names.EPISODE, names.TIME, names.LENGTH)
+    if not isinstance(ds, xr.Dataset) or not all(name in ds.coords and ds[name].ndim == 1 for name in coords):
+        validate(ds)
+
+
+def require_whole(ds: xr.Dataset, what: str) -> None:
+    """Raise ValueError unless every step from 0 to the longest length is there.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+    what : str
+        What needs whole episodes: ``"returns"``.
+    """
+    require_schema(ds)
+    longest = int(ds[names.LENGTH].values.max(initial=0))
+    missing = np.setdiff1d(np.arange(longest), ds[names.TIME].values)
+    if len(missing):
+        raise ValueError(
+            f"{what}: whole episodes are needed, and {len(missing)} of the {longest} steps of the longest one "
+            f"are not in this Dataset (the first is time {missing[0]}). Call it before slicing `time`, or select "
+            f"episodes that are whole: ds.isel(episode=ds.length.values <= {missing[0]})"
+        )
+
+
+def _single_problem(ds: xr.Dataset) -> str | None:
+    """Return the problem of a Dataset from which one episode or one step was taken."""
+    for dim, view in ((names.EPISODE, "trajlab.episode(ds, {})"), (names.TIME, "")):
+        if dim not in ds.dims and dim in ds.coords and ds[dim].ndim == 0:
+            label = ds[dim].values.item()
+            also = f", or take {view.format(label)}, which has no padding" if view else ""
+            return (
+                f"a single {'episode' if dim == names.EPISODE else 'step'} was selected, so the dim {dim!r} is "
+                f"gone. Keep it with a list, ds.sel({dim}=[{label}]){also}"
+            )
+    return None
+
+
+def _attrs_problems(ds: xr.Dataset) -> list[str]:
+    schema = ds.attrs.get(names.SCHEMA_ATTR)
+    if schema is None:
+        return [
+            f"attrs[{names.SCHEMA_ATTR!r}] is missing; where an operation dropped the attributes, put it back: "
+            f"ds.attrs[{names.SCHEMA_ATTR!r}] = {names.SCHEMA}"
+        ]
+    if schema != names.SCHEMA:
+        return [f"attrs[{names.SCHEMA_ATTR!r}] is {schema!r}; this version of trajlab reads schema {names.SCHEMA}"]
+    return []
+
+
+def _index_problems(ds: xr.Dataset) -> list[str]:
+    problems = []
+    for dim in (names.EPISODE, names.TIME):
+        if dim not in ds.dims:
+            problems.append(f"the dim {dim!r} is missing; there are: {', '.join(map(str, ds.dims)) or 'none'}")
+        elif dim not in ds.coords:
+            problems.append(f"the dim {dim!r} has no labels; expected an int64 coordinate of that name")
+        elif (dtype := ds[dim].dtype) != np.int64:
+            problems.append(f"the coordinate {dim!r} has dtype {dtype}; expected int64")
+        else:
+            problems += _label_problems(dim, ds[dim].values)
+    return problems
+
+
+def _label_problems(dim: str, labels: np.ndarray) -> list[str]:
+    problems = []
+    unique, counts = np.unique(labels, return_counts=True)
+    if (counts > 1).any():
+        twice = ", ".join(map(str, unique[counts > 1][:5]))
+        mend = "; trajlab.concat renumbers the episodes of several recordings" if dim == names.EPISODE else ""
+        problems.append(f"labels of {dim!r} occur more than once ({twice}){mend}")
+    if len(unique) and unique[0] < 0:
+        problems.append(f"{dim!r} has the label {unique[0]}; expected 0 or more")
+    return problems
+
+
+def _coord_problems(ds: xr.Dataset) -> list[str]:
+    return [problem for name, kind in _COORDS.items() for problem in _one_coord(ds, name, (names.EPISODE,), kind)]
+
+
+def _mask_problems(ds: xr.Dataset) -> list[str]:
+    return _one_coord(ds, names.MASK, (names.EPISODE, names.TIME), _BOOL)
+
+
+def _one_coord(ds: xr.Dataset, name: str, dims: tuple[str, ...], kind: str) -> list[str]:
+    if name not in ds.variables:
+        return [f"the coordinate {name!r} over ({', '.join(dims)}) is missing"]
+    problems = []
+    variable = ds.variables[name]
+    if name not in ds.coords:
+        problems.append(f"{name!r} is a data variable; make it a coordinate: ds.set_coords({name!r})")
+    if variable.dims != dims:
+        problems.append(f"{name!r} has dims ({', '.join(map(str, variable.dims))}); expected ({', '.join(dims)})")
+    right = variable.dtype.kind in "UOT" if kind == _TEXT else variable.dtype == kind
+    if not right:
+        mend = f": {_MEND}" if variable.dtype.kind in "fO" else ""
+        problems.append(f"{name!r} has dtype {variable.dtype}; expected {kind}{mend}")
+    return problems
+
+
+def _variable_problems(ds: xr.Dataset) -> list[str]:
+    problems = []
+    for name, variable in ds.data_vars.items():
+        dims = variable.dims
+        if {names.EPISODE, names.TIME} <= set(dims) and dims[:2] != (names.EPISODE, names.TIME):
+            problems.append(
+                f"{name!r} has dims ({', '.join(map(str, dims))}); expected (episode, time, ...): "
+                "ds.transpose('episode', 'time', ...)"
+            )
+        problems += _dtype_attr_problems(str(name), variable.variable)
+    return problems
+
+
+def _dtype_attr_problems(name: str, variable: xr.Variable) -> list[str]:
+    """Return what is wrong with `padding` and `recorded_dtype`; a variable a user added has neither."""
+    given = {key: variable.attrs.get(key) for key in (names.PADDING_ATTR, names.RECORDED_DTYPE_ATTR)}
+    if all(value is None for value in given.values()):
+        return []
+    problems = []
+    for key, value in given.items():
+        if not isinstance(value, str):
+            problems.append(f"{name!r} has attrs[{key!r}]={value!r}; expected text")
+    if problems:
+        return problems
+    padding, recorded = given.values()
+    shown = shown_as(recorded)
+    if shown is None:
+        return [f"{name!r} has attrs['recorded_dtype']={recorded!r}, which is no dtype"]
+    if padding_text(shown) != padding:
+        return [f"{name!r} has attrs['padding']={padding!r}; expected {padding_text(shown)!r} for {recorded}"]
+    return []
+
+
+def _value_problems(ds: xr.Dataset) -> list[str]:
+    """Return what is wrong with the values of the coordinates over `episode`."""
+    problems = []
+    numbers = ds[names.EPISODE].values
+    length, complete, seen = (ds[name].values for name in (names.LENGTH, names.COMPLETE, names.START_SEEN))
+    reason = ds[names.END_REASON].values.astype(str)
+    if (length < 0).any():
+        problems.append(f"'length' is negative in {_some(numbers[length < 0])}")
+    unknown = ~np.isin(reason, names.END_REASONS)
+    if unknown.any():
+        problems.append(
+            f"'end_reason' is {reason[unknown][0]!r} in {_some(numbers[unknown])}; "
+            f"expected {', '.join(map(repr, names.END_REASONS))}"
+        )
+    wrong = complete != (seen & (reason != names.CUT))
+    if wrong.any():
+        problems.append(
+            f"'complete' does not say whether the start was seen and the environment ended the episode, "
+            f"in {_some(numbers[wrong])}"
+        )
+    return problems
+
+
+def _some(numbers: np.ndarray) -> str:
+    """Name the first few of some episodes."""
+    shown = ", ".join(map(str, numbers[:5]))
+    more = f" and {len(numbers) - 5} more" if len(numbers) > 5 else ""
+    return f"episode{'s' if len(numbers) > 1 else ''} {shown}{more}"

@@ -1,0 +1,150 @@
+"""What a Dataset reads from: a log as it stood, and the episodes found in it."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from trajlab.block.log import LogView
+from trajlab.dataset.lazy import Inner, LazyArray
+from trajlab.padding import padding_value, shown_dtype
+from trajlab.segment import Episodes, RankMap
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Source:
+    """A log's rows at one moment, with the table of its episodes.
+
+    Attributes
+    ----------
+    view : LogView
+    ranks : RankMap
+    episodes : Episodes
+    iteration_rows, iterations : array (K,) int64
+        Row from which each iteration holds, ascending, and its number.
+    """
+
+    view: LogView
+    ranks: RankMap
+    episodes: Episodes
+    iteration_rows: np.ndarray
+    iterations: np.ndarray
+
+    @property
+    def longest(self) -> int:
+        """Length of the longest episode, 0 where there is none."""
+        return int(self.episodes.length.max(initial=0))
+
+    def rows(self, episode: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Return the rows of transitions, or of the cell before the first (-1) or after the last one."""
+        return self.ranks.rows(self.episodes.column[episode], self.episodes.start[episode] + time)
+
+    def read(self, name: str, episode: np.ndarray, time: np.ndarray, inner: Inner = ()) -> np.ndarray:
+        """Return one stored field at places as `rows` takes them, all (M,)."""
+        return self.view.read(name, self.rows(episode, time), self.episodes.column[episode], inner)
+
+    def iteration_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the iteration of each row."""
+        return self.iterations[np.searchsorted(self.iteration_rows, rows, side="right") - 1]
+
+
+class _PerTransition(LazyArray):
+    """An array (episode, time, ...) over a source, padded where no transition is."""
+
+    def __init__(self, source: Source, inner: tuple[int, ...], dtype: Any) -> None:
+        super().__init__((len(source.episodes.length), source.longest, *inner), dtype)
+        self.source = source
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return the values of cells, padding where they lie past an episode's end."""
+        episode, time = cells
+        there = time < self.source.episodes.length[episode]
+        if there.all():
+            return self.recorded(episode, time, inner)
+        values = self.recorded(episode[there], time[there], inner)
+        out = np.full((len(episode), *values.shape[1:]), padding_value(self.dtype), self.dtype)
+        out[there] = values
+        return out
+
+    def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
+        """Return the values of transitions."""
+        raise NotImplementedError
+
+    def cells_of(self, vectors: list[np.ndarray]) -> int:
+        """Return how many cells of a block are transitions."""
+        episode, time = vectors
+        if not len(time):
+            return 0
+        return int(np.clip(self.source.episodes.length[episode] - time.min(), 0, len(time)).sum())
+
+
+class FieldArray(_PerTransition):
+    """One recorded field."""
+
+    def __init__(self, source: Source, name: str) -> None:
+        """Show the field `name` of the source's log."""
+        _, self.field = source.view.index_of(name)
+        super().__init__(source, self.field.shape, shown_dtype(self.field.dtype))
+
+    def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
+        """Return the values of transitions; a moved field's stand one cell earlier."""
+        return self.source.read(self.field.name, episode, time - int(self.field.moved), inner)
+
+
+class IterationArray(_PerTransition):
+    """The iteration of each transition."""
+
+    def __init__(self, source: Source) -> None:
+        """Show the iterations of a source."""
+        super().__init__(source, (), np.int64)
+
+    def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
+        """Return the iteration in which each transition's action was taken."""
+        return self.source.iteration_of(self.source.rows(episode, time))
+
+
+class MaskArray(LazyArray):
+    """True where a transition is."""
+
+    def __init__(self, length: np.ndarray, longest: int) -> None:
+        """Show the mask of episodes of the given lengths, `longest` steps wide."""
+        super().__init__((len(length), longest), np.bool_)
+        self.length = length
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return ``time < length``."""
+        episode, time = cells
+        return time < self.length[episode]
+
+
+class FinalArray(LazyArray):
+    """The final value of one observation leaf, per episode.
+
+    For each episode `origin` says which of `names` holds it (-1: not known) and `offset` at which cell,
+    counted from the episode's first transition.
+    """
+
+    lead = 1
+
+    def __init__(self, source: Source, names: tuple[str, ...], origin: np.ndarray, offset: np.ndarray) -> None:
+        """Show the final values that `origin` and `offset` point to."""
+        _, field = source.view.index_of(names[0])
+        super().__init__((len(origin), *field.shape), shown_dtype(field.dtype))
+        self.source, self.names, self.origin, self.offset = source, names, origin, offset
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return the final values of some episodes, padding where they are not known."""
+        (episode,) = cells
+        out: np.ndarray | None = None
+        for number, name in enumerate(self.names):
+            here = np.flatnonzero(self.origin[episode] == number)
+            values = self.source.read(name, episode[here], self.offset[episode[here]], inner)
+            if out is None:
+                out = np.full((len(episode), *values.shape[1:]), padding_value(self.dtype), self.dtype)
+            out[here] = values
+        assert out is not None
+        return out
+
+    def cells_of(self, vectors: list[np.ndarray]) -> int:
+        """Return how many of some episodes have a known final value."""
+        return int((self.origin[vectors[0]] >= 0).sum())

@@ -1,0 +1,50 @@
+"""Helpers that phrase errors: what was wrong, the value got, what is allowed, what to do."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, get_args
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return `" Did you mean 'action'?"` for a `name` that resembles a known one, else `""`."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def unknown_name(what: str, name: str, known: Iterable[str]) -> KeyError:
+    """Return the KeyError for a `name` that is none of the `known` ones.
+
+    `what` says what was looked for: ``"field"`` gives *no field 'acton'. Did you mean 'action'? There are: ...*
+    """
+    known = list(known)
+    there = ", ".join(map(repr, known)) if known else "none"
+    return FriendlyKeyError(f"no {what} {name!r}.{did_you_mean(name, known)} There are: {there}.")
+
+
+class FriendlyKeyError(KeyError):
+    """A KeyError whose message prints as text (a plain one prints the repr of its text)."""
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0])
+
+
+def check_option(name: str, value: Any, literal: Any) -> None:
+    """Raise ValueError when `value` is none of the values of the `Literal` type `literal`."""
+    allowed = get_args(literal)
+    if value not in allowed:
+        hint = did_you_mean(value, [a for a in allowed if isinstance(a, str)]) if isinstance(value, str) else ""
+        raise ValueError(f"{name}={value!r}; expected one of {', '.join(map(repr, allowed))}.{hint}")
+
+
+def raise_all(problems: list[str], what: str) -> None:
+    """Raise one ValueError that lists every problem, or nothing when there is none."""
+    if len(problems) == 1:
+        raise ValueError(f"{what}: {problems[0]}")
+    if problems:
+        raise ValueError(f"{what}:\n" + "\n".join(f"  - {problem}" for problem in problems))
+
+
+def missing_package(package: str, extra: str, purpose: str) -> ImportError:
+    """Return the ImportError that names the extra which brings an optional `package` and what it is for."""
+    return ImportError(f"{purpose} needs the package {package!r}; install it with: pip install 'trajlab[{extra}]'")

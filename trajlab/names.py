@@ -1,0 +1,73 @@
+"""The names of the Dataset, schema 1: dims, coordinates, end reasons and attributes, each spelt once."""
+
+from typing import Literal, get_args
+
+SCHEMA = 1
+
+EPISODE = "episode"
+TIME = "time"
+FIELD = "field"
+TRANSITION = "transition"
+RUN = "run"
+
+LENGTH = "length"
+MASK = "mask"
+ENV = "env"
+START_ROW = "start_row"
+START_ITERATION = "start_iteration"
+END_REASON = "end_reason"
+COMPLETE = "complete"
+START_SEEN = "start_seen"
+FINAL_KNOWN = "final_known"
+ITERATION = "iteration"
+
+EPISODE_COORDS = (
+    LENGTH,
+    ENV,
+    START_ROW,
+    START_ITERATION,
+    END_REASON,
+    COMPLETE,
+    START_SEEN,
+    FINAL_KNOWN,
+)
+"""Coordinates over `episode` that every Dataset has, in their order of display."""
+
+RESERVED = frozenset({EPISODE, TIME, FIELD, TRANSITION, RUN, MASK, ITERATION, "quantile", *EPISODE_COORDS})
+"""Names a field cannot have; a field called so gets a trailing underscore."""
+
+FINAL_PREFIX = "final_"
+
+EndReason = Literal["terminated", "truncated", "done", "cut"]
+TERMINATED, TRUNCATED, DONE, CUT = get_args(EndReason)
+END_REASONS: tuple[str, ...] = get_args(EndReason)
+
+PADDING_ATTR = "padding"
+RECORDED_DTYPE_ATTR = "recorded_dtype"
+ROLE_ATTR = "role"
+"""Attribute of a field that fills a slot of the convention: `"action"`, `"reward"`, `"observation"`."""
+
+SCHEMA_ATTR = "trajlab_schema"
+VERSION_ATTR = "trajlab_version"
+CONVENTION_ATTR = "convention"
+ROWS_SEEN_ATTR = "rows_seen"
+ROWS_KEPT_ATTR = "rows_kept"
+ROWS_DROPPED_ATTR = "rows_dropped"
+ROWS_EVICTED_ATTR = "rows_evicted"
+CELLS_UNALIGNED_ATTR = "cells_unaligned"
+"""Cells left out since nothing stood before them to read a moved field from."""
+
+
+def units_name(dim: str) -> str:
+    """Return the name of the coordinate that holds one unit per label of `dim`."""
+    return f"{dim}_units"
+
+
+def final_name(observation: str) -> str:
+    """Return the name of the variable that holds the final value of the field `observation`."""
+    return FINAL_PREFIX + observation
+
+
+def free_name(name: str) -> str:
+    """Return `name`, with a trailing underscore where it is reserved."""
+    return f"{name}_" if name in RESERVED else name

@@ -1,0 +1,297 @@
+"""The Recorder: takes chunks during training, gives xarray Datasets."""
+
+import threading
+from typing import Any, Literal, Self
+
+import numpy as np
+import xarray as xr
+
+from trajlab.block.layout import GAP, RESET
+from trajlab.capture.convention import Convention, as_convention
+from trajlab.capture.envs import env_columns
+from trajlab.capture.plan import Plan, find_sources
+from trajlab.capture.select import Fields, check_fields
+from trajlab.dataset.build import empty_dataset
+from trajlab.dataset.labels import Coords, Dims, Units
+from trajlab.errors import check_option
+from trajlab.recorder.session import Counters, Mark, Session
+from trajlab.recorder.summary import html_summary, text_summary
+
+Incomplete = Literal["keep", "drop"]
+
+
+class Recorder:
+    """Record what a vectorised training loop does, episode by episode.
+
+    Chunks stay on the device they come from: one call of `record` is one asynchronous write per field. A
+    recorder owns what it holds; arrays may be donated or overwritten once `record` has returned.
+
+    Parameters
+    ----------
+    fields : list of str, mapping or None
+        Which fields to record: None for all; names and globs, with exclusions
+        (``["*", "-info.*"]``); or a mapping of new names to dotted paths or functions of the chunk. Flags
+        are always recorded.
+    convention : Convention or str
+        How the chunks are laid out; ``"auto"`` finds standard names and assumes auto-reset in the same step.
+    envs : sequence of int, slice or bool array, optional
+        The environments to record; all by default. They keep their own numbers.
+    max_episodes : int, optional
+        Record until the first so many episodes to *start* have ended. (The first to finish would be the
+        short ones.)
+    starts_fresh : bool
+        Whether recording begins with the first step of an episode in every environment.
+    enabled : bool
+        False makes every call a no-op.
+    num_envs : int, optional
+        Number of environments; needed only if the first call is a `record_step` of some of them.
+    dims : mapping of str to list of str, optional
+        Names of a field's own dims: ``{"obs": ["component"]}``. An extra letter of `Convention.axes` is
+        named the same way: ``{"S": "seed"}``.
+    coords : mapping of str to sequence, optional
+        Labels of dims: ``{"component": ["x", "v"]}``.
+    units : mapping, optional
+        Unit of a field, or one for each label of its dim: ``{"obs": ["m", "m/s"]}``.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> rec = tl.Recorder()
+    >>> obs = np.array([[0.0], [1.0], [2.0], [0.0]])            # (T, N) = (4, 1)
+    >>> done = np.array([[False], [False], [True], [False]])
+    >>> rec.record({"obs": obs, "done": done})
+    >>> rec.to_dataset()["length"].values
+    array([3, 1])
+    """
+
+    def __init__(
+        self,
+        fields: Fields = None,
+        *,
+        convention: Convention | str = "auto",
+        envs: Any = None,
+        max_episodes: int | None = None,
+        starts_fresh: bool = True,
+        enabled: bool = True,
+        num_envs: int | None = None,
+        dims: Dims | None = None,
+        coords: Coords | None = None,
+        units: Units | None = None,
+    ) -> None:
+        check_fields(fields)
+        for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
+            if value is not None and (not isinstance(value, (int, np.integer)) or value < 1):
+                raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
+        self._fields, self._convention, self._envs = fields, as_convention(convention), envs
+        self._max_episodes, self._num_envs = max_episodes, num_envs
+        self._session_options = {
+            "starts_fresh": starts_fresh,
+            "max_episodes": max_episodes,
+            "dims": dims,
+            "coords": coords,
+            "units": units,
+        }
+        self._enabled, self._closed, self._exact = enabled, False, False
+        self._lock = threading.RLock()
+        self._session: Session | None = None
+        self._counters = Counters()
+
+    def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
+        """Record one chunk; returns at once, also while the chunk is still being computed.
+
+        Parameters
+        ----------
+        chunk : pytree of arrays (T, N, ...)
+            A dict, NamedTuple, dataclass or flax struct, nested as it may be, of JAX or NumPy arrays. T may
+            differ from call to call.
+        mask : bool array (T, N), optional
+            False where a cell is no transition; the episode goes on across it.
+        iteration : int, optional
+            Number of the update; by default the number of this call. A jump by more than one is a gap.
+        **extra : array or pytree of arrays (T, N, ...)
+            Recorded beside the chunk: ``state=states`` gives ``state.position``, ``advantage=a`` gives
+            ``advantage``.
+
+        Raises
+        ------
+        ValueError
+            When shapes, dtypes, the number of environments or the field set do not fit, or no flag marks
+            ends. Nothing of the chunk is then stored.
+        KeyError
+            When a field or path is not in the chunk.
+        TypeError
+            When a leaf is no array, or when called while JAX traces.
+        """
+        if self._enabled:
+            self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
+
+    def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
+        """Record one step of all environments, or of some.
+
+        Parameters
+        ----------
+        step : pytree of arrays (N, ...)
+            With `envs` as indices or a slice, arrays (len(envs), ...); as a bool mask, (N, ...).
+        envs : sequence of int, slice or bool array (N,), optional
+            The environments that made a step. The others' episodes go on at their next one.
+        iteration : int, optional
+            Number of the update; by default the last one recorded, 0 at first.
+        **extra : array or pytree of arrays
+            As for `record`.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            As `record`; also where `envs` is out of range, repeats an environment, or its length differs
+            from the arrays'.
+        """
+        if self._enabled:
+            self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
+
+    def mark_reset(self, envs: Any = None) -> None:
+        """Say that all or some environments were reset by hand: the next row starts an episode."""
+        self._mark(Mark(RESET, envs))
+
+    def mark_gap(self, envs: Any = None) -> None:
+        """Say that rows were missed: open episodes are cut, and the next rows have ``start_seen=False``."""
+        self._mark(Mark(GAP, envs))
+
+    def _mark(self, mark: Mark) -> None:
+        if not self._enabled:
+            return
+        with self._lock:
+            self._check_open()
+            if mark.envs is not None:
+                known = self._session.plan.layout.num_envs if self._session else self._num_envs
+                envs = mark.envs if isinstance(mark.envs, slice) else np.array(mark.envs)
+                mark = mark._replace(envs=envs if known is None else env_columns(envs, known, "envs"))
+            self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
+
+    def _take(
+        self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: int | None, envs: Any, is_step: bool
+    ) -> None:
+        """Check a chunk, write it, and only then count it."""
+        with self._lock:
+            self._check_open()
+            sources = find_sources(chunk, extra, self._convention, self._fields)
+            is_mask = envs is not None and not isinstance(envs, slice) and getattr(envs, "dtype", None) == bool
+            session = self._session or self._new_session(sources, is_step, envs is not None and not is_mask)
+            plan, counters = session.plan, self._counters
+            part = None
+            if is_mask:
+                mask = self._step_mask(envs, plan)
+            elif envs is not None:
+                part = env_columns(envs, plan.layout.num_envs, "envs")
+            leaves = plan.leaves_of(sources)
+            length, signature = plan.check(leaves, mask, is_step=is_step, part=None if part is None else len(part))
+            updates = plan.updates(leaves) if not is_step else 1
+            iteration = self._iteration(iteration, is_step)
+            last = counters.iteration
+            jumps = last is not None and not 0 <= iteration - last <= 1
+            marks = session.marks_before(counters, jumps)
+            seen = counters._replace(seen=counters.seen + length, iteration=iteration + updates - 1, marks=())
+            self._session = session
+            if session.is_full(counters):
+                self._counters = seen
+                return
+            session.append(
+                counters, leaves, length, mask=mask, marks=marks, part=part, is_step=is_step, signature=signature
+            )
+            session.note_iterations(counters.rows, length, iteration, updates)
+            self._counters = seen._replace(rows=counters.rows + length)
+
+    def _new_session(self, sources: Any, is_step: bool, is_partial: bool) -> Session:
+        plan = Plan(
+            sources,
+            self._convention,
+            self._fields,
+            envs=self._envs,
+            num_envs=self._num_envs,
+            is_step=is_step,
+            is_partial=is_partial,
+        )
+        return Session(plan, exact=self._exact, lock=self._lock, **self._session_options)
+
+    @staticmethod
+    def _step_mask(envs: Any, plan: Plan) -> Any:
+        """Return a bool mask over environments in the shape of a step's leading axes."""
+        num_envs = plan.layout.num_envs
+        if tuple(envs.shape) != (num_envs,):
+            raise ValueError(
+                f"envs is a mask of shape {tuple(envs.shape)}; expected ({num_envs},), one entry per environment"
+            )
+        return envs.reshape([size for _, size in plan.layout.sizes])
+
+    def _iteration(self, given: int | None, is_step: bool) -> int:
+        last = self._counters.iteration
+        if given is None:
+            return 0 if last is None else last + (not is_step)
+        number = np.asarray(given)
+        if number.ndim or number.dtype.kind not in "iu":
+            raise TypeError(f"iteration={given!r}; expected a whole number")
+        return int(number)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether `max_episodes` episodes have ended, as far as their flags have arrived: late perhaps, never early."""
+        with self._lock:
+            return self._session is not None and self._session.is_full(self._counters)
+
+    @property
+    def num_recorded_steps(self) -> int:
+        """Number of rows recorded: steps of time, not steps times environments."""
+        return self._counters.rows
+
+    def to_dataset(self, *, incomplete: Incomplete = "keep") -> xr.Dataset:
+        """Return what was recorded so far as a Dataset over (episode, time, ...); no field is fetched.
+
+        The Dataset never changes, whatever is recorded or reset afterwards.
+
+        Parameters
+        ----------
+        incomplete : {"keep", "drop"}
+            ``"drop"`` leaves out episodes that are not `complete`.
+
+        Raises
+        ------
+        ValueError
+            When nothing has been recorded.
+        """
+        check_option("incomplete", incomplete, Incomplete)
+        if not self._enabled:
+            return empty_dataset()
+        with self._lock:
+            if self._session is None or not self._counters.rows:
+                raise ValueError("nothing has been recorded; call record(chunk) first")
+            return self._session.dataset(self._counters, incomplete)
+
+    def reset(self) -> None:
+        """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""
+        with self._lock:
+            self._counters = Counters()
+            if self._session is not None:
+                self._session.clear()
+
+    def close(self) -> None:
+        """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice."""
+        self._closed = True
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("this Recorder is closed; make a new one to record more")
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return the summary as text."""
+        return text_summary(self)
+
+    def _repr_html_(self) -> str:
+        """Return the summary as HTML."""
+        return html_summary(self)

@@ -1,0 +1,63 @@
+"""A Dataset of one rollout, without a Recorder."""
+
+from typing import Any
+
+import xarray as xr
+
+from trajlab.capture.convention import Convention
+from trajlab.capture.select import Fields
+from trajlab.dataset.labels import Coords, Dims, Units
+from trajlab.recorder.recorder import Incomplete, Recorder
+
+
+def from_rollout(
+    chunk: Any,
+    *,
+    convention: Convention | str = "auto",
+    fields: Fields = None,
+    envs: Any = None,
+    max_episodes: int | None = None,
+    starts_fresh: bool = True,
+    dims: Dims | None = None,
+    coords: Coords | None = None,
+    units: Units | None = None,
+    mask: Any = None,
+    iteration: int | None = None,
+    incomplete: Incomplete = "keep",
+    **extra: Any,
+) -> xr.Dataset:
+    """Return the Dataset of one rollout: what `Recorder.record` and `Recorder.to_dataset` would give.
+
+    Parameters
+    ----------
+    chunk : pytree of arrays (T, N, ...)
+        As for `Recorder.record`; so are `mask`, `iteration` and `extra`.
+    convention, fields, envs, max_episodes, starts_fresh, dims, coords, units
+        As for `Recorder`.
+    incomplete : {"keep", "drop"}
+        As for `Recorder.to_dataset`.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        As `Recorder.record`.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> tl.from_rollout({"obs": np.zeros((4, 2)), "done": np.zeros((4, 2), bool)}).sizes["episode"]
+    2
+    """
+    recorder = Recorder(
+        fields,
+        convention=convention,
+        envs=envs,
+        max_episodes=max_episodes,
+        starts_fresh=starts_fresh,
+        dims=dims,
+        coords=coords,
+        units=units,
+    )
+    recorder._exact = True
+    recorder.record(chunk, mask=mask, iteration=iteration, **extra)
+    return recorder.to_dataset(incomplete=incomplete)

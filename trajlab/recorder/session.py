@@ -1,0 +1,276 @@
+"""One recording: all that the first chunk fixed, and the log that grows from it."""
+
+import weakref
+from collections import deque
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.block.append import Chunk
+from trajlab.block.layout import GAP, RESET, Field
+from trajlab.block.log import Log, LogView
+from trajlab.block.read import to_host
+from trajlab.capture.envs import env_columns
+from trajlab.capture.plan import HIDDEN, Plan
+from trajlab.dataset.build import FinalOrigins, build_dataset
+from trajlab.dataset.labels import Coords, Dims, Units, make_labels
+from trajlab.dataset.source import Source
+from trajlab.segment import Episodes, RankMap, Rules, Segmenter
+
+
+class Mark(NamedTuple):
+    """A mark that waits for the next row: a reset by hand or a gap, of all or some environments."""
+
+    bit: np.uint8
+    envs: Any
+
+
+class Counters(NamedTuple):
+    """Everything about a recording that changes with a call; replaced as a whole, so never half updated.
+
+    Attributes
+    ----------
+    rows : int
+        Rows stored.
+    seen : int
+        Rows handed over.
+    iteration : int or None
+        The last row's iteration, None before the first row.
+    marks : tuple of Mark
+        Marks that wait for the next row, in the order they were given.
+    """
+
+    rows: int = 0
+    seen: int = 0
+    iteration: int | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+class Session:
+    """The log of one recording with its plan; the `Recorder` holds the lock around every call."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        starts_fresh: bool,
+        max_episodes: int | None,
+        dims: Dims | None,
+        coords: Coords | None,
+        units: Units | None,
+        exact: bool,
+        lock: Any,
+    ) -> None:
+        """Start a recording; raise where labels do not fit the plan's fields."""
+        self.plan, self.max_episodes, self.lock = plan, max_episodes, lock
+        layout, roles = plan.layout, plan.roles
+        letters = [letter for letter, _ in layout.sizes if letter != "N"]
+        self.axis_names = {letter: _single(dims, letter) for letter in letters}
+        own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
+        axis_labels = {name: (coords or {})[name] for name in self.axis_names.values() if name in (coords or {})}
+        own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
+        self.labels = make_labels(layout.fields, own_dims, own_coords, units, plan.same_dims, letters)
+        self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
+        self.env_coords = self._env_coords(axis_labels)
+        moved = [field for field in layout.fields if field.moved]
+        self.rules = Rules(
+            autoreset=roles.autoreset,
+            previous_row=roles.flags == "previous_row",
+            drops_first=bool(moved),
+            first_is_transition=bool(moved) and roles.alignment != "result",
+            starts_fresh=starts_fresh,
+            flag_slots=layout.flag_slots,
+        )
+        self.finals = [
+            FinalOrigins(field, self._stored(HIDDEN + field.source), self._following(field))
+            for field in layout.fields
+            if field.role == "observation"
+        ]
+        if len(self.finals) < len(roles.slots["observation"]):
+            self.finals = []
+        self.log = Log(layout, exact=exact)
+        self.columns = None if layout.columns is None else jnp.asarray(self.envs, jnp.int32)
+        self.no_marks = jnp.zeros(layout.width, jnp.uint8)
+        self.views: weakref.WeakSet[LogView] = weakref.WeakSet()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all rows; memory that no Dataset reads is kept."""
+        self.log.clear(list(self.views))
+        self.views = weakref.WeakSet()
+        self.segmenter = Segmenter(self.plan.layout.width, self.rules)
+        self.iterations: list[tuple[int, int]] = []
+        self._arriving: deque[tuple[int, Any]] = deque()
+        self._is_full = False
+
+    def _env_coords(self, axis_labels: dict[str, Any]) -> dict[str, np.ndarray]:
+        sizes = self.plan.layout.sizes
+        places = np.unravel_index(self.envs, [size for _, size in sizes])
+        out = {}
+        for (letter, size), place in zip(sizes, places, strict=True):
+            if letter == "N":
+                continue
+            name = self.axis_names[letter]
+            values = np.asarray(axis_labels.get(name, np.arange(size)))
+            if values.shape != (size,):
+                raise ValueError(f"coords[{name!r}] has shape {values.shape}; expected ({size},), as the axis {letter}")
+            out[name] = values[place]
+        return out
+
+    def _stored(self, name: str) -> str | None:
+        return name if any(field.name == name for field in self.plan.layout.fields) else None
+
+    def _following(self, observation: Field) -> str | None:
+        twin = self.plan.roles.counterpart("next_observation", observation.source)
+        return next((f.name for f in self.plan.layout.fields if f.source == twin and not f.hidden), None)
+
+    def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
+        """Return the marks (width,) that stand before the next row, or None where there are none.
+
+        The last mark given for an environment holds; a jump of the iteration is a gap where none was given.
+        """
+        if not (counters.marks or jumps):
+            return None
+        bits = np.zeros(self.plan.layout.num_envs, np.uint8)
+        for mark in counters.marks:
+            where = slice(None) if mark.envs is None else env_columns(mark.envs, len(bits), "envs")
+            bits[where] = mark.bit
+        if jumps:
+            bits[bits == 0] = GAP
+        assert not (bits & ~(RESET | GAP)).any()
+        return bits[self.envs]
+
+    def append(
+        self, counters: Counters, leaves: list[Any], length: int, *, mask: Any, marks: np.ndarray | None,
+        part: np.ndarray | None, is_step: bool, signature: Any,
+    ) -> None:  # fmt: skip
+        """Write a checked chunk behind the rows that `counters` says are stored."""
+        layout = self.plan.layout
+        count = len(layout.fields)
+        places, picks = self._places(part)
+        if places is not None and not len(places) and marks is None:
+            mask, places, picks = None, np.zeros(0, np.int32), np.zeros(0, np.int32)
+        homes: dict[str, Any] = {}
+        for home in ("device", "host"):
+            take = _device_input if home == "device" else np.asarray
+            own = tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home)
+            flags = tuple(take(x) for x in leaves[count:]) if layout.flags_home == home else ()
+            no_marks = self.no_marks if home == "device" else np.zeros(layout.width, np.uint8)
+            has_mask = mask is not None and layout.flags_home == home
+            columns = self.columns if home == "device" else None if self.columns is None else self.envs
+            homes[home] = Chunk(
+                own, flags, 0, no_marks if marks is None else marks, take(mask) if has_mask else None,
+                None if part is not None else columns, places, picks,
+            )  # fmt: skip
+        want_flags = self.max_episodes is not None
+        flags = self.log.append(
+            counters.rows, length, homes["device"], homes["host"], is_step=is_step, want_flags=want_flags,
+            signature=(signature, marks is None),
+        )  # fmt: skip
+        if want_flags and flags is not None:
+            if hasattr(flags, "copy_to_host_async"):
+                flags.copy_to_host_async()
+            self._arriving.append((counters.rows, flags))
+
+    def _places(self, part: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return the log's columns that a partial step fills, and which of its entries go there."""
+        if part is None:
+            return None, None
+        places = np.searchsorted(self.envs, part)
+        picks = np.flatnonzero(self.envs[np.minimum(places, len(self.envs) - 1)] == part)
+        chosen = None if len(picks) == len(part) else picks.astype(np.int32)
+        return places[picks].astype(np.int32), chosen
+
+    def note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
+        """Remember the iterations of the next rows; entries of rows that were never committed are dropped."""
+        while self.iterations and self.iterations[-1][0] >= row:
+            self.iterations.pop()
+        for update in range(updates):
+            if not self.iterations or self.iterations[-1][1] != iteration + update:
+                self.iterations.append((row + update * (length // updates), iteration + update))
+
+    def is_full(self, counters: Counters) -> bool:
+        """Say whether the wanted episodes are known to have ended, by the flags that have arrived."""
+        if self.max_episodes is None or self._is_full:
+            return self._is_full
+        fed = False
+        while self._arriving:
+            row, flags = self._arriving[0]
+            if row + len(flags) > counters.rows or row != self.segmenter.rows:
+                self._arriving.popleft()
+            elif hasattr(flags, "is_ready") and not flags.is_ready():
+                break
+            else:
+                self.segmenter.feed(to_host(flags))
+                self._arriving.popleft()
+                fed = True
+        if fed and self.segmenter.num_ends >= min(self.max_episodes, 1):
+            self._is_full = self._wanted(self.segmenter.table()[0])[1]
+        return self._is_full
+
+    def _wanted(self, table: Episodes) -> tuple[Episodes, bool]:
+        """Return the first episodes to start, as many as are wanted, and whether nothing can change them."""
+        if self.max_episodes is None:
+            return table, False
+        table = table.take(slice(self.max_episodes))
+        return table, len(table.length) == self.max_episodes and bool(table.settled.all())
+
+    def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
+        """Return the Dataset of all rows that `counters` says are stored."""
+        self._feed_up_to(counters.rows)
+        table, unaligned = self.segmenter.table()
+        ranks = self.segmenter.ranks()
+        table, is_final = self._wanted(table)
+        kept = _rows_needed(table, ranks) if is_final else counters.rows
+        if incomplete == "drop":
+            table = table.take(table.ended & table.start_seen)
+        view = self.log.view(kept, self.lock)
+        self.views.add(view)
+        while self.iterations and self.iterations[-1][0] >= counters.rows:
+            self.iterations.pop()
+        pairs = np.array(self.iterations, np.int64).reshape(-1, 2)
+        attrs = {
+            names.CONVENTION_ATTR: self.plan.roles.text(),
+            names.ROWS_SEEN_ATTR: counters.seen,
+            names.ROWS_KEPT_ATTR: kept,
+            names.ROWS_DROPPED_ATTR: counters.seen - kept,
+            names.ROWS_EVICTED_ATTR: 0,
+            names.CELLS_UNALIGNED_ATTR: unaligned,
+        }
+        return build_dataset(
+            Source(view, ranks, table, pairs[:, 0], pairs[:, 1]),
+            rules=self.rules,
+            finals=self.finals,
+            envs=self.envs,
+            env_coords=self.env_coords,
+            labels=self.labels,
+            attrs=attrs,
+        )
+
+    def _feed_up_to(self, rows: int) -> None:
+        """Segment the rows that have not been: the flags of each row are read once."""
+        for block, start, stop in self.log.view(rows, self.lock).spans():
+            start = max(start, self.segmenter.rows)
+            if start < stop:
+                self.segmenter.feed(to_host(block.flags())[start - block.start : stop - block.start])
+
+
+def _rows_needed(table: Episodes, ranks: RankMap) -> int:
+    last = table.start + table.length - 1 + table.has_reset_row
+    return int(ranks.rows(table.column, last).max(initial=-1)) + 1
+
+
+def _single(dims: Dims | None, letter: str) -> str:
+    """Return the name that `dims` gives to an axis letter, by default the letter itself."""
+    name = (dims or {}).get(letter, letter)
+    if not isinstance(name, str):
+        (name,) = name
+    return name
+
+
+def _device_input(x: Any) -> Any:
+    """Return an array that a jitted call may read later: a NumPy one is copied, since JAX may alias it."""
+    return np.array(x) if isinstance(x, np.ndarray) else x

@@ -1,0 +1,89 @@
+"""The Recorder's summary, as text and as HTML."""
+
+import html
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trajlab.recorder.recorder import Recorder
+
+
+def _bytes_text(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000 or unit == "GB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    raise AssertionError
+
+
+def _facts(recorder: "Recorder") -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
+    """Return what is to be said as (label, text) pairs, and one row of texts per field."""
+    session, counters = recorder._session, recorder._counters
+    if not recorder._enabled:
+        return [("state", "disabled: every call is a no-op")], []
+    if session is None:
+        return [("state", "nothing recorded yet")], []
+    layout, roles = session.plan.layout, session.plan.roles
+    held = session.log.nbytes()
+    dropped = counters.seen - counters.rows
+    recorded = layout.width if layout.columns is None else f"{layout.width} of {layout.num_envs}"
+    facts = [
+        ("rows", f"{counters.rows} recorded, {dropped} dropped"),
+        ("environments", str(recorded)),
+        ("memory", f"{_bytes_text(held['device'])} on the device, {_bytes_text(held['host'])} on the host"),
+        ("blocks", str(len(session.log.blocks))),
+    ]
+    if session.max_episodes is not None:
+        full = "full" if session._is_full else "not full yet"
+        facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
+    if recorder._closed:
+        facts.append(("state", "closed"))
+    facts += [("convention", text) for text in roles.found]
+    rows = []
+    for field in layout.fields:
+        name = field.source if field.hidden else field.name
+        note = "kept as the final observation" if field.hidden else field.role
+        if field.moved:
+            note += ", read one row earlier"
+        cells = "scalar" if not field.shape else str(field.shape)
+        size = _bytes_text(field.cell_bytes * layout.width * counters.rows)
+        rows.append((name, cells, field.dtype.name, size, field.home, note))
+    return facts, rows
+
+
+_COLUMNS = ("field", "shape", "dtype", "bytes", "home", "role")
+
+
+def text_summary(recorder: "Recorder") -> str:
+    """Return the plain summary: rows, environments, memory, what the convention found, and the fields."""
+    facts, rows = _facts(recorder)
+    lines = ["<trajlab.Recorder>"]
+    previous = ""
+    for label, text in facts:
+        lines.append(f"  {'' if label == previous else label:<14}{text}")
+        previous = label
+    if rows:
+        table = [_COLUMNS, *rows]
+        widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
+        lines += ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
+    return "\n".join(lines)
+
+
+def html_summary(recorder: "Recorder") -> str:
+    """Return the summary as an HTML fragment without scripts or global styles."""
+    facts, rows = _facts(recorder)
+    shown = [(label, text) for label, text in facts if label != "convention"]
+    convention = [text for label, text in facts if label == "convention"]
+    parts = ["<div><b>trajlab.Recorder</b>", _html_table([], shown)]
+    if convention:
+        items = "".join(f"<li>{html.escape(text)}</li>" for text in convention)
+        parts.append(f"<details><summary>convention</summary><ul style='margin:0'>{items}</ul></details>")
+    if rows:
+        parts.append(_html_table(_COLUMNS, rows))
+    return "".join(parts) + "</div>"
+
+
+def _html_table(head: Any, rows: Any) -> str:
+    cell = "style='text-align:left;padding:1px 8px'"
+    top = "".join(f"<th {cell}>{html.escape(text)}</th>" for text in head)
+    body = "".join("<tr>" + "".join(f"<td {cell}>{html.escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table>{f'<thead><tr>{top}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
