@@ -15,7 +15,7 @@ import numpy as np
 
 from trajlab.block.append import Chunk, device_append, host_append
 from trajlab.block.layout import Field, Layout
-from trajlab.block.read import gather
+from trajlab.block.read import gather, read_rows
 
 MIN_CHUNKS = 4
 """A new block takes at least so many chunks: fresh memory costs several times the write."""
@@ -158,6 +158,16 @@ class LogView:
                 out[here] = part
         assert out is not None
         return out
+
+    def read_rows(self, name: str, block: Block, start: int, stop: int) -> np.ndarray:
+        """Return rows `start` to `stop` of one field (rows, width, ...), which lie in one block.
+
+        Of a sealed block in the host's memory it is a view, which must not be written.
+        """
+        index, field = self.index_of(name)
+        with self.lock:
+            array = block.array(index, field)
+            return read_rows(array, start - block.start, stop - block.start, copy=block is self.blocks[-1])
 
 
 class Log:

@@ -41,6 +41,21 @@ def host_view(array: Any) -> np.ndarray:
     return np.asarray(array)
 
 
+def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
+    """Return ``array[start:stop]`` in the dtype that the Dataset shows; a view where it can be and not `copy`."""
+    if is_host_readable(array):
+        view = host_view(array)[start:stop]
+        rows = to_host(view.copy() if copy else view)
+    else:
+        rows = to_host(_slice(array, start, size=stop - start))
+    return rows.astype(shown_dtype(rows.dtype), copy=False)
+
+
+@functools.partial(jax.jit, static_argnames="size")
+def _slice(array: jax.Array, start: int, *, size: int) -> jax.Array:
+    return jax.lax.dynamic_slice_in_dim(array, start, size)
+
+
 def _gather_host(view: np.ndarray, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, ...]) -> np.ndarray:
     """Gather through a view: ints and slices of `inner` narrow it first, arrays pick from what was taken."""
     basic = tuple(slice(None) if isinstance(key, np.ndarray) else key for key in inner)

@@ -1,16 +1,18 @@
 """Several recordings put together as one Dataset."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.dataset.agree import agreement_problems, common_attrs, common_dtype
 from trajlab.dataset.fields import padding_of
 from trajlab.dataset.joined import JoinedArray, Part
-from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.lazy import LazyArray, lazy_variable
 from trajlab.dataset.schema import find_problems
+from trajlab.dataset.source import MaskArray
 from trajlab.errors import raise_all
 
 _SUMMED = (
@@ -20,3 +22,201 @@ _SUMMED = (
     names.ROWS_EVICTED_ATTR,
     names.CELLS_UNALIGNED_ATTR,
 )
+_JOINED = (names.CONVENTION_ATTR, names.VERSION_ATTR)
+
+
+def concat(
+    datasets: Iterable[xr.Dataset] | Mapping[Any, xr.Dataset], *, run: Sequence[Any] | None = None
+) -> xr.Dataset:
+    """Put recordings one behind the other along `episode`.
+
+    Nothing is fetched, and the Datasets given, which may be lazy, loaded or open from a file, stay as they
+    are. dtypes and padding are kept, where a plain `xarray.concat` turns integers and masks to floats.
+
+    Parameters
+    ----------
+    datasets : iterable of Dataset, or mapping of label to Dataset
+        With the same fields, dims, dtypes and labels. They may differ in their numbers of episodes and steps.
+    run : sequence, optional
+        A label for each, text or number; equal ones are one run. By default 0, 1, ..., or the labels of a
+        coordinate `run` that they have already: kept where they differ, renumbered where they are integers.
+        A Dataset of several runs that is given a label gets ``"label/old label"``.
+
+    Returns
+    -------
+    Dataset
+        Lazy. Episodes are numbered anew from 0; the coordinate `run` (episode) tells where each comes from.
+        Attributes that count rows are summed.
+
+    Raises
+    ------
+    ValueError
+        Listing every way in which the Datasets are not valid or do not fit together: fields, dims, dtypes,
+        labels, units, steps that were sliced away, a number of labels other than that of Datasets.
+    TypeError
+        When a label is neither text nor a number.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> a = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> b = tl.from_episodes([{"reward": [3.0, 4.0, 5.0]}])
+    >>> ds = tl.concat({"before": a, "after": b})
+    >>> ds["run"].values.tolist(), ds["episode"].values.tolist()
+    (['before', 'before', 'after'], [0, 1, 2])
+    """
+    if isinstance(datasets, Mapping):
+        if run is not None:
+            raise ValueError("run= was given with a mapping, whose keys are the labels; give one of them")
+        datasets, run = list(datasets.values()), list(datasets)
+    parts = [*datasets]
+    _check(parts, run)
+    labels = _run_labels(parts, run)
+    return _joined(parts, np.concatenate(labels) if len(labels) > 1 else labels[0])
+
+
+def _check(parts: list[xr.Dataset], run: Sequence[Any] | None) -> None:
+    """Raise ValueError with every reason why Datasets cannot be put together."""
+    if not parts:
+        raise ValueError("no Dataset to put together; give at least one")
+    if run is not None:
+        if isinstance(run, str) or len(run) != len(parts):
+            raise ValueError(f"run={run!r}; expected a list of {len(parts)} labels, one for each Dataset")
+        for label in run:
+            if not isinstance(label, str | int | float | np.integer | np.floating | np.str_):
+                raise TypeError(f"run label {label!r} is a {type(label).__name__}; expected text or a number")
+    problems = [f"dataset {number}: {text}" for number, ds in enumerate(parts) for text in find_problems(ds)]
+    raise_all(problems, "these cannot be put together")
+    raise_all(agreement_problems(_with_episodes(parts)), "these Datasets do not fit together")
+
+
+def _with_episodes(parts: list[xr.Dataset]) -> dict[int, xr.Dataset]:
+    """Return the Datasets that hold episodes, by their numbers; the first where none does."""
+    holding = {number: ds for number, ds in enumerate(parts) if ds.sizes[names.EPISODE]}
+    return holding or {0: parts[0]}
+
+
+# Runs -----------------------------------------------------------------------------------------------------------------
+
+
+def _run_labels(parts: list[xr.Dataset], run: Sequence[Any] | None) -> list[np.ndarray]:
+    """Return the labels (episode,) of each Dataset's episodes."""
+    old = [_old_runs(ds) for ds in parts]
+    sizes = [ds.sizes[names.EPISODE] for ds in parts]
+    if run is not None:
+        new = np.asarray(run)
+        return [
+            np.array([f"{label}/{o}" for o in before]) if before is not None and len(np.unique(before)) > 1
+            else np.full(size, label)
+            for label, before, size in zip(new, old, sizes, strict=True)
+        ]  # fmt: skip
+    if all(before is None for before in old):
+        return [np.full(size, number) for number, size in enumerate(sizes)]
+    known = [before for before in old if before is not None]
+    distinct = [label for before in known for label in np.unique(before).tolist()]
+    if len(known) == len(parts) and len(set(distinct)) == len(distinct):
+        return known
+    if all(before.dtype.kind in "iu" for before in known):
+        return _renumbered(old, sizes)
+    raise ValueError(
+        "some of these have a coordinate 'run' with names, and the others none or the same ones; "
+        f"give {len(parts)} labels with run=[...]"
+    )
+
+
+def _old_runs(ds: xr.Dataset) -> np.ndarray | None:
+    """Return the labels of runs that a Dataset has already, one per episode."""
+    if names.RUN not in ds.coords:
+        return None
+    return np.asarray(ds[names.RUN].broadcast_like(ds[names.LENGTH]).values)
+
+
+def _renumbered(old: list[np.ndarray | None], sizes: list[int]) -> list[np.ndarray]:
+    """Number the runs of all Datasets through."""
+    labels, start = [], 0
+    for before, size in zip(old, sizes, strict=True):
+        distinct, inverse = np.unique(np.zeros(size, int) if before is None else before, return_inverse=True)
+        labels.append(start + inverse.astype(np.int64))
+        start += max(len(distinct), 1)
+    return labels
+
+
+# Variables ------------------------------------------------------------------------------------------------------------
+
+
+def _joined(parts: list[xr.Dataset], runs: np.ndarray) -> xr.Dataset:
+    holding = [*_with_episodes(parts).values()]
+    time = np.unique(np.concatenate([ds[names.TIME].values for ds in holding]))
+    length = np.concatenate([ds[names.LENGTH].values for ds in holding])
+    joined = {
+        name: _variable(name, holding, time, length)
+        for name in holding[0].variables
+        if name not in (names.EPISODE, names.TIME, names.MASK, names.RUN)
+    }
+    coords = {
+        names.EPISODE: (names.EPISODE, np.arange(len(length)), holding[0][names.EPISODE].attrs),
+        names.TIME: (names.TIME, time, holding[0][names.TIME].attrs),
+        **{name: joined[name] for name in holding[0].coords if name in joined},
+        names.MASK: _mask(holding, time, length),
+        names.RUN: (names.EPISODE, runs, {"long_name": "run"}),
+    }
+    data = {name: joined[name] for name in holding[0].data_vars}
+    return xr.Dataset(data, coords, _attrs(parts))
+
+
+def _variable(name: Any, parts: list[xr.Dataset], time: np.ndarray, length: np.ndarray) -> xr.Variable:
+    """Return one variable of the whole: lazy where it has more than the dim `episode`."""
+    variables = [ds.variables[name].transpose(names.EPISODE, names.TIME, ..., missing_dims="ignore") for ds in parts]
+    first, attrs = variables[0], common_attrs(variables)
+    if names.EPISODE not in first.dims:
+        return _along_time(variables, parts, time) if names.TIME in first.dims else first.copy(deep=False)
+    dtype = common_dtype(variables)
+    assert dtype is not None
+    if first.ndim == 1:
+        return xr.Variable(first.dims, np.concatenate([v.values.astype(dtype) for v in variables]), attrs)
+    shape = (len(length), *first.shape[1:])
+    pieces = [Part(v.shape[0], v.copy(deep=False)) for v in variables]
+    if names.TIME not in first.dims:
+        array: LazyArray = JoinedArray(pieces, shape, dtype, padding_of(first), lead=1)
+        return lazy_variable(first.dims, array, attrs)
+    pieces = [Part(p.size, p.variable, _places(ds, time)) for p, ds in zip(pieces, parts, strict=True)]
+    shape = (len(length), len(time), *first.shape[2:])
+    array = JoinedArray(pieces, shape, dtype, padding_of(first), lead=2, held=(length, time))
+    return lazy_variable(first.dims, array, attrs)
+
+
+def _places(ds: xr.Dataset, time: np.ndarray) -> np.ndarray | None:
+    """Return where each label of `time` stands in a Dataset, -1 where it does not; None where all are the same."""
+    if np.array_equal(ds[names.TIME].values, time):
+        return None
+    return ds.indexes[names.TIME].get_indexer(time)
+
+
+def _along_time(variables: list[xr.Variable], parts: list[xr.Dataset], time: np.ndarray) -> xr.Variable:
+    """Return a variable over `time` alone, each label's value from the first that has it."""
+    first = variables[0].transpose(names.TIME, ...)
+    values = np.empty((len(time), *first.shape[1:]), common_dtype(variables))
+    for variable, ds in reversed(list(zip(variables, parts, strict=True))):
+        values[np.searchsorted(time, ds[names.TIME].values)] = variable.transpose(names.TIME, ...).values
+    return xr.Variable(first.dims, values, common_attrs(variables))
+
+
+def _mask(parts: list[xr.Dataset], time: np.ndarray, length: np.ndarray) -> xr.Variable:
+    if np.array_equal(time, np.arange(len(time))):
+        attrs = common_attrs([ds.variables[names.MASK] for ds in parts])
+        return lazy_variable((names.EPISODE, names.TIME), MaskArray(length, len(time)), attrs)
+    return _variable(names.MASK, parts, time, length)
+
+
+def _attrs(parts: list[xr.Dataset]) -> dict[str, Any]:
+    """Sum what counts rows, list what differs in how the recordings were made, keep what else is equal."""
+    attrs: dict[str, Any] = {}
+    for key in dict.fromkeys(key for ds in parts for key in ds.attrs):
+        values = [ds.attrs[key] for ds in parts if key in ds.attrs]
+        if key in _SUMMED:
+            attrs[key] = int(sum(values))
+        elif key in _JOINED:
+            attrs[key] = " | ".join(dict.fromkeys(map(str, values)))
+        elif all(np.array_equal(value, values[0]) for value in values):
+            attrs[key] = values[0]
+    return attrs

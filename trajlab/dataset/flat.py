@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from trajlab.dataset.blocks import common_source, read_blocks
 from trajlab.dataset.lazy import LazyArray, lazy_base
 from trajlab.names import EPISODE, LENGTH, TIME
 
@@ -85,7 +86,7 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
     cells = Cells.of(ds)
     if not len(cells):
         return iter(())
-    batches = block_batches(ds, list(variables))
+    batches = block_batches(variables, cells)
     if batches is not None:
         return batches
     readers = {name: _cell_reader(variable) for name, variable in variables.items()}
@@ -95,12 +96,18 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
     return _range_batches(cells, variables, max_bytes)
 
 
-def block_batches(ds: xr.Dataset, fields: list[str]) -> Iterator[FlatBatch] | None:
-    """Yield the transitions block by block from the log, or return None where that is not possible.
+def block_batches(variables: Mapping[str, xr.Variable], cells: "Cells") -> Iterator[FlatBatch] | None:
+    """Return the transitions block by block from the log, or None where that is not possible.
 
-    It is possible when all fields are unsliced views of one log, and `episode` and `time` are whole.
+    It is possible when all fields are unsliced views of one log, and `time` is whole.
     """
-    return None
+    found = common_source(variables)
+    if found is None:
+        return None
+    source, chosen = found
+    if cells.order is not None or not np.array_equal(cells.counts, source.episodes.length[chosen]):
+        return None
+    return (FlatBatch(values, locate) for values, locate in read_blocks(source, chosen, variables))
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.lazy import Inner, LazyArray
+from trajlab.dataset.lazy import Inner, LazyArray, lazy_base
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,6 +135,9 @@ def read_block(variable: xr.Variable, keys: tuple[Any, ...]) -> np.ndarray:
 
 def read_points(variable: xr.Variable, cells: Sequence[np.ndarray], inner: Inner = ()) -> np.ndarray:
     """Return the points (M, ...) of a variable: index arrays (M,) for its leading axes, `inner` for the others."""
+    lazy = lazy_base(variable)
+    if lazy is not None and lazy[0].lead == len(cells) and not any(isinstance(k, int) for k in lazy[1][: len(cells)]):
+        return _read_lazy(*lazy, cells, inner)
     point = "_point"
     keys: list[Any] = [xr.Variable(point, cell) for cell in cells]
     keys += [
@@ -142,3 +145,17 @@ def read_points(variable: xr.Variable, cells: Sequence[np.ndarray], inner: Inner
         for dim, key in zip(variable.dims[len(cells) :], inner, strict=True)
     ]
     return np.asarray(variable[tuple(keys)].transpose(point, ...).values)
+
+
+def _read_lazy(array: LazyArray, key: tuple[Any, ...], cells: Sequence[np.ndarray], inner: Inner) -> np.ndarray:
+    """Read points of a lazy array beneath its orthogonal key; this spares xarray's broadcasting of all indices."""
+    new = iter((*cells, *inner))
+    keys = tuple(
+        k if isinstance(k, int) else _selected(k, next(new), size) for k, size in zip(key, array.shape, strict=True)
+    )
+    return array.read(keys[: array.lead], keys[array.lead :])
+
+
+def _selected(key: Any, new: Any, size: int) -> Any:
+    """Return the key that selects `new` of what `key` selects from an axis."""
+    return new if isinstance(key, slice) and key == slice(None) else vector(key, size)[new]

@@ -39,7 +39,7 @@ class Config:
     num_steps: int = 128
     num_iterations: int = 100
     num_epochs: int = 4
-    num_minibatches: int = 4
+    num_minibatches: int = 8
     hidden_sizes: tuple[int, ...] = (64, 64)
     learning_rate: float = 2.5e-3
     discount: float = 0.99
@@ -168,9 +168,7 @@ def make(env_name: str, config: Config | None = None) -> Agent:
     def evaluate(train_state: TrainState, key: Array, num_episodes: int = 100) -> tuple[Rollout, Any]:
         key, key_reset = jax.random.split(key)
         start = (*reset(key_reset, num_episodes), key)
-        _, chunk, env_states = rollout(
-            train_state.params, start, env_params.max_steps_in_episode, greedy=True
-        )
+        _, chunk, env_states = rollout(train_state.params, start, env_params.max_steps_in_episode, greedy=True)
         return chunk, env_states
 
     return Agent(
@@ -250,12 +248,14 @@ def _rollout(
         log_probs, value = jax.vmap(_policy, (None, 0))(params, obs)
         action = jnp.argmax(log_probs, axis=-1) if greedy else jax.random.categorical(key_action, log_probs)
         log_prob = jax.vmap(jnp.take)(log_probs, action)
-        after_obs, after_state, reward, terminated, truncated, info = jax.vmap(env.step, (0, 0, 0, None))(
-            jax.random.split(key_step, action.size), env_state, action, env_params
-        )
-        transition = Rollout(
-            obs, action, reward, terminated, truncated, info["final_observation"], value, log_prob
-        )
+        keys = jax.random.split(key_step, action.size)
+        # gymnax multiplies integers by floats, also where a caller has set strict dtype promotion.
+        with jax.numpy_dtype_promotion("standard"):
+            after_obs, after_state, reward, terminated, truncated, info = jax.vmap(env.step, (0, 0, 0, None))(
+                keys, env_state, action, env_params
+            )
+        next_obs = info["final_observation"]
+        transition = Rollout(obs, action, reward, terminated, truncated, next_obs, value, log_prob)
         return (after_obs, after_state, key), (transition, env_state)
 
     end, (chunk, env_states) = jax.lax.scan(step, start, length=num_steps)

@@ -1,0 +1,167 @@
+"""Kernels that count: how often each value, or each bin, occurs in arrays that come batch by batch."""
+
+import numpy as np
+
+MAX_DENSE = 2**16
+"""A batch is counted value by value when its values span at most this much, and sorted otherwise."""
+FEW = 1024
+"""Values below this are counted from 0, which saves subtracting the smallest."""
+
+
+class ValueCounter:
+    """Counts of each distinct value, for each group and component.
+
+    Attributes
+    ----------
+    values : array (value,)
+        Values seen so far, ascending.
+    counts : array (group, component, value) int64
+    """
+
+    def __init__(self, groups: int = 1, components: int = 1) -> None:
+        """Start with nothing counted."""
+        self.values: np.ndarray = np.zeros(0, np.int64)
+        self.counts = np.zeros((groups, components, 0), np.int64)
+
+    def add(self, values: np.ndarray, group: np.ndarray | None = None) -> None:
+        """Count `values` (M, component), bool, integers or text; entries of `group` (M,) below 0 are left out."""
+        if group is not None and (group < 0).any():
+            kept = group >= 0
+            values, group = values[kept], group[kept]
+        if not values.size:
+            return
+        seen, codes = _coded(values)
+        rows, components = self.counts.shape[:2]
+        index = _table_index(codes, group, len(seen))
+        counts = np.bincount(index.reshape(-1), minlength=rows * components * len(seen))
+        self._merge(seen, counts.reshape(rows, components, len(seen)))
+
+    def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
+        if not len(self.values):
+            self.values, self.counts = values, counts.astype(np.int64)
+            return
+        if not np.array_equal(values, self.values):
+            union = np.union1d(self.values, values)
+            wider = np.zeros((*self.counts.shape[:2], len(union)), np.int64)
+            wider[..., np.searchsorted(union, self.values)] = self.counts
+            self.values, self.counts = union, wider
+        self.counts[..., np.searchsorted(self.values, values)] += counts
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values that occurred, ascending, and their counts (group, component, value)."""
+        occurred = self.counts.any(axis=(0, 1))
+        return self.values[occurred], self.counts[..., occurred]
+
+
+def _coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return candidate values, ascending, and the place of each element among them (same shape)."""
+    if values.dtype.kind == "b":
+        return np.array([False, True]), values.view(np.uint8)
+    if values.dtype.kind in "iu":
+        smallest, largest = int(values.min()), int(values.max())
+        if largest - smallest < MAX_DENSE:
+            if 0 <= smallest and largest < FEW:
+                return np.arange(largest + 1), values
+            candidates = np.arange(largest - smallest + 1, dtype=np.int64)
+            codes = values - np.array(smallest, values.dtype) if smallest > 0 else values.astype(np.int64) - smallest
+            big = np.uint64 if largest > np.iinfo(np.int64).max else np.int64
+            return candidates.astype(big) + big(smallest), codes
+    seen, codes = np.unique(values, return_inverse=True)
+    return seen, codes.reshape(values.shape)
+
+
+def _table_index(codes: np.ndarray, group: np.ndarray | None, width: int) -> np.ndarray:
+    """Return the place of each code (M, component) in a flat table (group, component, width)."""
+    components = codes.shape[1]
+    if group is None and components == 1:
+        return codes
+    index = codes.astype(np.intp)
+    if components > 1:
+        index += np.arange(components) * width
+    if group is not None:
+        index += (group * (components * width))[:, None]
+    return index
+
+
+class BinCounter:
+    """Counts of values in bins, for each group and component, and of what lies in none.
+
+    Attributes
+    ----------
+    counts : array (group, component, bin) int64
+    nan, below, above : int
+        Number of values that are NaN, below the first edge, above the last.
+    """
+
+    def __init__(self, edges: np.ndarray, groups: int = 1, components: int = 1) -> None:
+        """Start with nothing counted; `edges` (bin + 1,) ascend."""
+        self.edges = np.asarray(edges, np.float64)
+        self.counts = np.zeros((groups, components, len(self.edges) - 1), np.int64)
+        self.nan = self.below = self.above = 0
+
+    def add(self, values: np.ndarray, group: np.ndarray | None = None) -> None:
+        """Count `values` (M, component); entries of `group` (M,) below 0 are left out."""
+        if group is not None and (group < 0).any():
+            kept = group >= 0
+            values, group = values[kept], group[kept]
+        values = values.astype(np.float64)
+        inside = (values >= self.edges[0]) & (values <= self.edges[-1])
+        whole = bool(inside.all())
+        if not whole:
+            self.nan += int(np.isnan(values).sum())
+            self.below += int((values < self.edges[0]).sum())
+            self.above += int((values > self.edges[-1]).sum())
+            values = np.where(inside, values, self.edges[0])
+        index = _table_index(bin_index(values, self.edges), group, self.counts.shape[-1])
+        index = index.reshape(-1) if whole else index[inside]
+        self.counts += np.bincount(index, minlength=self.counts.size).reshape(self.counts.shape)
+
+
+def bin_index(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the bin of each value that lies within `edges`; as in NumPy, the last bin holds its right edge too.
+
+    >>> bin_index(np.array([0.0, 0.9, 1.0, 2.0]), np.array([0.0, 1.0, 2.0]))
+    array([0, 0, 1, 1])
+    """
+    last = len(edges) - 2
+    width = (edges[-1] - edges[0]) / (last + 1)
+    if not np.allclose(np.diff(edges), width, rtol=1e-6, atol=0):
+        return np.minimum(np.searchsorted(edges, values, side="right") - 1, last)
+    index = np.minimum(((values - edges[0]) / width).astype(np.intp), last)
+    index -= values < edges[index]  # the division may round over an edge
+    index += (values >= edges[index + 1]) & (index < last)
+    return index
+
+
+class RangeFinder:
+    """The smallest and largest finite value of arrays that come batch by batch, NaN where there is none."""
+
+    def __init__(self) -> None:
+        """Start with nothing seen."""
+        self.smallest = self.largest = np.nan
+
+    def add(self, values: np.ndarray) -> None:
+        """Take further values, of any shape."""
+        if not values.size:
+            return
+        ends = values.min(), values.max()
+        if not np.isfinite(ends).all():
+            values = values[np.isfinite(values)]
+            if not values.size:
+                return
+            ends = values.min(), values.max()
+        self.smallest = float(np.fmin(self.smallest, float(ends[0])))
+        self.largest = float(np.fmax(self.largest, float(ends[1])))
+
+
+def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
+    """Return `bins` + 1 evenly spaced edges over a range; as in NumPy one wide where it is a single value.
+
+    >>> even_edges(2.0, 2.0, 2)
+    array([1.5, 2. , 2.5])
+    """
+    if np.isnan(smallest):
+        smallest, largest = 0.0, 1.0
+    if smallest == largest:
+        smallest, largest = smallest - 0.5, largest + 0.5
+    return np.linspace(smallest, largest, bins + 1)

@@ -1,0 +1,212 @@
+"""One episode without padding, and all transitions without padding."""
+
+import operator
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
+from trajlab.dataset.flat import Cells, iter_flat
+from trajlab.dataset.joined import JoinedArray, Part, as_slice
+from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.schema import require_schema, validate
+from trajlab.errors import FriendlyKeyError
+
+
+def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
+    """Return one episode, as long as it is.
+
+    Parameters
+    ----------
+    ds : Dataset
+        Dims ``episode`` and ``time``.
+    number : int
+        The episode's number: its label, not its position.
+    final : bool
+        Append the final observation as one more step to the fields it belongs to.
+
+    Returns
+    -------
+    Dataset
+        Over `time` and the fields' own dims, lazy where `ds` is; what is known of the episode (`length`,
+        `env`, ...) are scalar coordinates. With `final`, the label of the last step is the episode's length;
+        `mask` is False there, and fields that have no final value hold their padding: NaN, the smallest
+        integer. The variables ``final_...`` are then gone.
+
+    Raises
+    ------
+    KeyError
+        When there is no such episode.
+    ValueError
+        With `final`, where the final observation is not known, or the last step was sliced away.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> tl.episode(ds, 1)["reward"].values
+    array([2.])
+    """
+    require_schema(ds)
+    one = ds.isel({names.EPISODE: _position(ds, number)})
+    labels, length = one[names.TIME].values, int(one[names.LENGTH])
+    there = np.flatnonzero(labels < length)
+    one = one.isel({names.TIME: as_slice(there[np.argsort(labels[there], kind="stable")])})
+    return _with_final(ds, one) if final else one
+
+
+def _position(ds: xr.Dataset, number: Any) -> int:
+    """Return the position of the episode with a number."""
+    try:
+        wanted = operator.index(number.item() if hasattr(number, "item") else number)
+    except (TypeError, ValueError):
+        raise TypeError(f"number={number!r}; expected the number of an episode, an integer") from None
+    found = np.flatnonzero(ds[names.EPISODE].values == wanted)
+    if len(found) != 1:
+        raise FriendlyKeyError(f"no episode {wanted}: {_available(ds[names.EPISODE].values)}")
+    return int(found[0])
+
+
+def _available(numbers: np.ndarray) -> str:
+    """Say which episodes there are, with the gaps in their numbers."""
+    if not len(numbers):
+        return "the Dataset holds none"
+    numbers = np.sort(numbers)
+    text = f"the Dataset holds {len(numbers)}, numbered {numbers[0]} to {numbers[-1]}"
+    before = np.flatnonzero(np.diff(numbers) > 1)
+    gaps = [(int(numbers[i]) + 1, int(numbers[i + 1]) - 1) for i in before[:5]]
+    if not gaps:
+        return text
+    more = ", ..." if len(before) > 5 else ""
+    return f"{text} without {', '.join(str(a) if a == b else f'{a} to {b}' for a, b in gaps)}{more}"
+
+
+def _with_final(ds: xr.Dataset, one: xr.Dataset) -> xr.Dataset:
+    """Return an episode with its final observation behind the last step."""
+    finals = {field: name for name, field in final_fields(ds).items()}
+    _check_final(ds, one, finals)
+    length = int(one[names.LENGTH])
+    variables: dict[Any, Any] = {}
+    for name, variable in one.variables.items():
+        if variable.dims[:1] == (names.TIME,):
+            final = one.variables[finals[str(name)]] if name in finals else None
+            variables[name] = _appended(variable, final)
+        elif name not in finals.values():
+            variables[name] = variable
+    time = np.append(one[names.TIME].values, length)
+    variables[names.TIME] = xr.Variable(names.TIME, time, one[names.TIME].attrs)
+    coords = {name: variables.pop(name) for name in one.coords}
+    return xr.Dataset(variables, coords, one.attrs)
+
+
+def _check_final(ds: xr.Dataset, one: xr.Dataset, finals: dict[str, str]) -> None:
+    number, length = int(one[names.EPISODE]), int(one[names.LENGTH])
+    known = ds[names.FINAL_KNOWN].values
+    if not finals or not known.any():
+        raise ValueError(
+            f"the final observation of episode {number} is not known, nor that of any other (final_known is False): "
+            "record the true next observation, or name it with Convention(final_observation=...)"
+        )
+    if not bool(one[names.FINAL_KNOWN]):
+        raise ValueError(
+            f"the final observation of episode {number}, which ended as {str(one[names.END_REASON].values)!r}, is not "
+            f"known; it is for {known.sum()} of {len(known)} episodes: ds.isel(episode=ds.final_known.values)"
+        )
+    if one.sizes[names.TIME] < length:
+        raise ValueError(
+            f"steps of episode {number} are not in this Dataset: it holds {one.sizes[names.TIME]} of {length}; take "
+            "the episode before slicing `time`"
+        )
+
+
+def _appended(variable: xr.Variable, final: xr.Variable | None) -> xr.Variable:
+    """Return a variable over `time` with one more step: the final value, or padding."""
+    last = None if final is None else final.expand_dims(names.TIME)
+    shape = (len(variable) + 1, *variable.shape[1:])
+    parts = [Part(len(variable), variable), Part(1, last)]
+    joined = lazy_variable(
+        variable.dims, JoinedArray(parts, shape, variable.dtype, padding_of(variable), lead=1), variable.attrs
+    )
+    return joined.load() if variable._in_memory else joined
+
+
+def transitions(ds: xr.Dataset) -> xr.Dataset:
+    """Return all transitions over one dim, without padding.
+
+    Safe for ``groupby`` and plain reductions, as there is no padding to leave out. The cost follows the
+    transitions and not the padded shape; each field is fetched once, in slabs, and the result is in memory.
+
+    Parameters
+    ----------
+    ds : Dataset
+        Dims ``episode`` and ``time``; where `time` is sliced, the transitions that are left.
+
+    Returns
+    -------
+    Dataset
+        Dim ``transition`` in the order of `ds`' episodes, then time, and the fields' own dims; dtypes as in
+        `ds`. What there is per episode or step (`length`, `env`, ...), `episode` and `time` themselves
+        included, are coordinates over `transition`, none of them an index:
+        ``.set_index(transition=("episode", "time"))`` makes one. `mask` and the final observations are left out.
+
+    Raises
+    ------
+    ValueError
+        When `ds` is not valid.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> flat = tl.transitions(ds)
+    >>> flat["reward"].values, flat["episode"].values
+    (array([1., 0., 2.]), array([0, 0, 1]))
+    >>> flat["reward"].groupby("episode").sum().values
+    array([1., 2.])
+    """
+    validate(ds)
+    cells = Cells.of(ds)
+    whole = cells.span(0, len(cells)) if len(cells) else None
+    at_episode = whole.episode if whole else np.zeros(0, np.intp)
+    at_time = whole.position if whole else np.zeros(0, np.intp)
+    left_out = {names.MASK, *final_names(ds)}
+    flat = read_flat(
+        ds, [name for name in ds.variables if is_per_transition(ds.variables[name]) and name not in left_out]
+    )
+    variables: dict[Any, xr.Variable] = {}
+    for name, variable in ds.variables.items():
+        if name in left_out:
+            continue
+        if name in flat:
+            dims = (names.TRANSITION, *variable.dims[2:])
+            variables[name] = xr.Variable(dims, flat[name], _without_padding(variable.attrs))
+        else:
+            variables[name] = _repeated(_repeated(variable, names.EPISODE, at_episode), names.TIME, at_time)
+    coords = {name: variables.pop(name) for name in ds.coords if name in variables}
+    return xr.Dataset(variables, coords, ds.attrs)
+
+
+def _repeated(variable: xr.Variable, dim: str, positions: np.ndarray) -> xr.Variable:
+    """Return a variable over one dim with its value at each transition; others as they are."""
+    if dim not in variable.dims:
+        return variable
+    axis = variable.dims.index(dim)
+    dims = [names.TRANSITION if d == dim else d for d in variable.dims]
+    return xr.Variable(dims, variable.values.take(positions, axis=axis), _without_padding(variable.attrs))
+
+
+def _without_padding(attrs: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in attrs.items() if key != names.PADDING_ATTR}
+
+
+def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
+    """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
+    cells = Cells.of(ds)
+    out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
+    for batch in iter_flat(ds, fields):
+        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
+        for name, values in batch.values.items():
+            out[name][places] = values
+    return out
