@@ -23,20 +23,35 @@ class ValueCounter:
         self.values: np.ndarray = np.zeros(0, np.int64)
         self.counts = np.zeros((groups, components, 0), np.int64)
 
-    def add(self, values: np.ndarray, group: np.ndarray | None = None) -> None:
-        """Count `values` (M, component), bool, integers or text; entries of `group` (M,) below 0 are left out."""
+    def add(
+        self, values: np.ndarray, group: np.ndarray | None = None, missing: np.ndarray | None = None
+    ) -> None:
+        """Count values (M, component).
+
+        Parameters
+        ----------
+        values : array (M, component)
+            Bools, integers or text.
+        group : array (M,) of int, optional
+            Those below 0 are left out.
+        missing : array (M, component) of bool, optional
+            What is not to be counted.
+        """
         if group is not None and (group < 0).any():
             kept = group >= 0
             values, group = values[kept], group[kept]
+            missing = None if missing is None else missing[kept]
         if not values.size:
             return
         seen, codes = _coded(values)
         rows, components = self.counts.shape[:2]
         index = _table_index(codes, group, len(seen))
-        counts = np.bincount(index.reshape(-1), minlength=rows * components * len(seen))
-        self._merge(seen, counts.reshape(rows, components, len(seen)))
+        index = index.reshape(-1) if missing is None else index[~missing]
+        counts = np.bincount(index, minlength=rows * components * len(seen))
+        self.merge(seen, counts.reshape(rows, components, len(seen)))
 
-    def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
+    def merge(self, values: np.ndarray, counts: np.ndarray) -> None:
+        """Add counts (group, component, value) of distinct values, ascending."""
         if not len(self.values):
             self.values, self.counts = values, counts.astype(np.int64)
             return
@@ -57,15 +72,20 @@ def _coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return candidate values, ascending, and the place of each element among them (same shape)."""
     if values.dtype.kind == "b":
         return np.array([False, True]), values.view(np.uint8)
-    if values.dtype.kind in "iu":
-        smallest, largest = int(values.min()), int(values.max())
-        if largest - smallest < MAX_DENSE:
-            if 0 <= smallest and largest < FEW:
-                return np.arange(largest + 1), values
-            candidates = np.arange(largest - smallest + 1, dtype=np.int64)
-            codes = values - np.array(smallest, values.dtype) if smallest > 0 else values.astype(np.int64) - smallest
-            big = np.uint64 if largest > np.iinfo(np.int64).max else np.int64
-            return candidates.astype(big) + big(smallest), codes
+    if values.dtype.kind not in "iu":
+        return _sorted_codes(values)
+    wide = np.uint64 if values.dtype == np.uint64 else np.int64
+    smallest, largest = int(values.min()), int(values.max())
+    if largest - smallest >= MAX_DENSE:
+        seen, codes = _sorted_codes(values)
+        return seen.astype(wide), codes
+    if 0 <= smallest and largest < FEW:
+        return np.arange(largest + 1, dtype=wide), values
+    codes = (values.astype(wide) - wide(smallest)).astype(np.intp)
+    return np.arange(largest - smallest + 1, dtype=wide) + wide(smallest), codes
+
+
+def _sorted_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     seen, codes = np.unique(values, return_inverse=True)
     return seen, codes.reshape(values.shape)
 

@@ -1,5 +1,6 @@
 """Kernels for means, deviations and quantiles of rows that carry an index, batch by batch, in float64."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -136,7 +137,7 @@ class Packer:
 def _equal_runs(counts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of places with equal counts, of at most `most` rows where that is more than one place."""
     edges = np.flatnonzero(np.diff(counts)) + 1
-    for first, last in zip([0, *edges], [*edges, len(counts)], strict=True):
+    for first, last in itertools.pairwise([0, *edges, len(counts)]):
         step = max(most // max(int(counts[first]), 1), 1) if last > first else 1
         for start in range(first, last, step):
             yield start, min(start + step, last)

@@ -109,12 +109,13 @@ def _uninterrupted() -> Iterator[None]:
         before(*held[0])
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class LogView:
     """The first rows of a log as they stood at one moment: what a Dataset reads.
 
     Rows once written never change, so the view holds the blocks themselves and takes their arrays of the
-    moment, under the lock that writing takes too.
+    moment, under the lock that writing takes too. Views are told apart by identity, for `Log.clear` asks
+    which are still alive.
     """
 
     layout: Layout

@@ -45,6 +45,7 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
     """Return ``array[start:stop]`` in the dtype that the Dataset shows; a view where it can be and not `copy`."""
     if is_host_readable(array):
         view = host_view(array)[start:stop]
+        view.flags.writeable = False
         rows = to_host(view.copy() if copy else view)
     else:
         rows = to_host(_slice(array, start, size=stop - start))

@@ -166,6 +166,13 @@ class Roles:
                 moved = value == "result"
         return moved
 
+    def moves_observation(self) -> bool:
+        """Say whether the observation is read one row earlier, also where it is not recorded."""
+        if isinstance(self.alignment, str):
+            return self.alignment == "result"
+        leaves = self.slots["observation"]
+        return bool(leaves) and all(self.is_moved(leaf, leaf) for leaf in leaves)
+
     def counterpart(self, slot: str, observation: str) -> str | None:
         """Return the source in `slot` that belongs to one leaf of the observation, by its path beneath the slot."""
         tail = observation[len(self.paths["observation"]) :]

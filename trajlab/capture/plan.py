@@ -256,7 +256,7 @@ class Plan:
                 )
             if letter == "N" and part is not None and got != part:
                 raise ValueError(f"the flag {flag_source!r} has {got} entries for the {part} environments of envs=")
-        if 0 in flag.shape:
+        if 0 in flag.shape and part is None:
             raise ValueError(f"the chunk is empty: its leading dims {_lead_text(axes)} are {tuple(flag.shape)}")
         lead = tuple(flag.shape)
         problems = []

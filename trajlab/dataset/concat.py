@@ -132,7 +132,7 @@ def _old_runs(ds: xr.Dataset) -> np.ndarray | None:
 
 
 def _renumbered(old: list[np.ndarray | None], sizes: list[int]) -> list[np.ndarray]:
-    """Number the runs of all Datasets through."""
+    """Give each run of each Dataset the next number."""
     labels, start = [], 0
     for before, size in zip(old, sizes, strict=True):
         distinct, inverse = np.unique(np.zeros(size, int) if before is None else before, return_inverse=True)
@@ -174,15 +174,15 @@ def _variable(name: Any, parts: list[xr.Dataset], time: np.ndarray, length: np.n
     assert dtype is not None
     if first.ndim == 1:
         return xr.Variable(first.dims, np.concatenate([v.values.astype(dtype) for v in variables]), attrs)
-    shape = (len(length), *first.shape[1:])
+    shape, dims = (len(length), *first.shape[1:]), tuple(map(str, first.dims))
     pieces = [Part(v.shape[0], v.copy(deep=False)) for v in variables]
     if names.TIME not in first.dims:
         array: LazyArray = JoinedArray(pieces, shape, dtype, padding_of(first), lead=1)
-        return lazy_variable(first.dims, array, attrs)
+        return lazy_variable(dims, array, attrs)
     pieces = [Part(p.size, p.variable, _places(ds, time)) for p, ds in zip(pieces, parts, strict=True)]
     shape = (len(length), len(time), *first.shape[2:])
     array = JoinedArray(pieces, shape, dtype, padding_of(first), lead=2, held=(length, time))
-    return lazy_variable(first.dims, array, attrs)
+    return lazy_variable(dims, array, attrs)
 
 
 def _places(ds: xr.Dataset, time: np.ndarray) -> np.ndarray | None:

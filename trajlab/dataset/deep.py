@@ -50,7 +50,7 @@ def _mask_problems(ds: xr.Dataset) -> list[str]:
     for here, expected in _slabs(ds):
         wrong = np.argwhere(mask[here].values != expected)
         if len(wrong):
-            episode, time = _labels(ds, here.start + wrong[0][0], wrong[0][1])
+            episode, time = _labels(ds, wrong[0] + (here.start, 0))
             return [f"'mask' is not `time < length`, first at episode {episode}, time {time}"]
     return []
 
@@ -73,7 +73,7 @@ def _field_problems(ds: xr.Dataset, name: str, flag: str | None) -> list[str]:
     problems = _report(ds, name, _joined(wrong_padding), None, "padding")
     places = _joined(wrong_flag)
     if len(places):
-        episode, time = _labels(ds, *places[0])
+        episode, time = _labels(ds, places[0])
         reason = ds[names.END_REASON].values[places[0][0]]
         problems.append(
             f"the flag {name!r} does not agree with 'end_reason' in {len(places)} cells, first at episode {episode} "
@@ -87,8 +87,12 @@ def _joined(places: list[np.ndarray]) -> np.ndarray:
 
 
 def _is_padded(variable: xr.Variable) -> bool:
-    """Say whether a variable says what pads it; one that a user added does not."""
-    return shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?")) is not None
+    """Say whether a variable is a recorded one, also where `where` changed its dtype, and not one a user made."""
+    shown = shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?"))
+    if shown is None:
+        return False
+    kind = variable.dtype.kind
+    return kind == shown.kind or (kind in "fO" and shown.kind in "biu") or (kind in "OT" and shown.kind == "U")
 
 
 def _not_padding(values: np.ndarray, variable: xr.Variable) -> np.ndarray:
@@ -109,12 +113,14 @@ def _report(ds: xr.Dataset, name: str, places: np.ndarray, episodes: np.ndarray 
     if episodes is not None:
         where = f"episode {ds[names.EPISODE].values[episodes[first[0]]]}"
     else:
-        where = "episode {}, time {}".format(*_labels(ds, *first))
+        where = "episode {}, time {}".format(*_labels(ds, first))
     padding = ds[name].attrs.get(names.PADDING_ATTR)
     return [f"{name!r} holds other values than {padding!r} in {len(places)} cells of {what}, first at {where}"]
 
 
-def _labels(ds: xr.Dataset, episode: int, time: int) -> tuple[int, int]:
+def _labels(ds: xr.Dataset, place: np.ndarray) -> tuple[int, int]:
+    """Return the labels of a cell, given as positions along episode and time."""
+    episode, time = place
     return int(ds[names.EPISODE].values[episode]), int(ds[names.TIME].values[time])
 
 

@@ -43,17 +43,16 @@ def final_fields(ds: xr.Dataset) -> dict[str, str]:
 
 
 def final_names(ds: xr.Dataset) -> list[str]:
-    """Return the variables that hold final observations, those of a field that is not there too."""
+    """Return the variables that hold final observations, also those whose field is not there."""
     known = final_fields(ds)
     return [
-        str(name)
-        for name, variable in ds.data_vars.items()
-        if name in known
-        or str(name).startswith(names.FINAL_PREFIX)
-        and variable.dims[:1] == (names.EPISODE,)
-        and names.TIME not in variable.dims
-        and names.RECORDED_DTYPE_ATTR in variable.attrs
+        str(name) for name, array in ds.data_vars.items() if name in known or _looks_final(array.variable, str(name))
     ]
+
+
+def _looks_final(variable: xr.Variable, name: str) -> bool:
+    is_per_episode = variable.dims[:1] == (names.EPISODE,) and names.TIME not in variable.dims
+    return is_per_episode and name.startswith(names.FINAL_PREFIX) and names.RECORDED_DTYPE_ATTR in variable.attrs
 
 
 def resolve_field(ds: xr.Dataset, name: str) -> str:
@@ -130,7 +129,7 @@ def component_labels(
     replaces the variable's name.
     """
     variable = ds.variables[name]
-    dims = [d for d in variable.dims if d not in (names.EPISODE, names.TIME)] if dims is None else dims
+    dims = [str(d) for d in variable.dims if d not in (names.EPISODE, names.TIME)] if dims is None else dims
     base = name if base is None else base
     if not dims:
         return [base]

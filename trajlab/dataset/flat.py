@@ -154,7 +154,10 @@ class Cells:
         labels = ds[TIME].values.astype(np.int64)
         order = None if (np.diff(labels) > 0).all() else np.argsort(labels, kind="stable")
         labels = labels if order is None else labels[order]
-        return cls(np.searchsorted(labels, ds[LENGTH].values, side="left").astype(np.int64), labels, order)
+        length = ds[LENGTH].values.astype(np.int64)
+        if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
+            return cls(np.clip(length - labels[0], 0, len(labels)), labels, order)
+        return cls(np.searchsorted(labels, length, side="left").astype(np.int64), labels, order)
 
     @functools.cached_property
     def offsets(self) -> np.ndarray:

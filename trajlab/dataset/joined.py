@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.lazy import Inner, LazyArray, lazy_base
+from trajlab.dataset.lazy import Inner, LazyArray, as_slice, lazy_base, vector
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,21 +107,6 @@ class JoinedArray(LazyArray):
         return np.full((*lead, *shape), self.padding, self.dtype)
 
 
-def vector(key: Any, size: int) -> np.ndarray:
-    """Return the indices that an int, slice or 1-D array selects from an axis."""
-    return np.arange(size)[key] if isinstance(key, slice) else np.atleast_1d(np.asarray(key))
-
-
-def as_slice(indices: np.ndarray) -> slice | np.ndarray:
-    """Return non-negative indices as a slice where they ascend in equal steps, which every backend reads best."""
-    if not len(indices):
-        return slice(0, 0)
-    step = int(indices[1] - indices[0]) if len(indices) > 1 else 1
-    if step < 1 or not (np.diff(indices) == step).all():
-        return indices
-    return slice(int(indices[0]), int(indices[-1]) + 1, step)
-
-
 def drop_scalars(values: np.ndarray, keys: Sequence[Any]) -> np.ndarray:
     """Drop the leading axes whose key is an int."""
     axes = tuple(axis for axis, key in enumerate(keys) if not isinstance(key, slice | np.ndarray))
@@ -150,7 +135,7 @@ def read_points(variable: xr.Variable, cells: Sequence[np.ndarray], inner: Inner
 def _read_lazy(array: LazyArray, key: tuple[Any, ...], cells: Sequence[np.ndarray], inner: Inner) -> np.ndarray:
     """Read points of a lazy array beneath its orthogonal key; this spares xarray's broadcasting of all indices."""
     new = iter((*cells, *inner))
-    keys = tuple(
+    keys: tuple[Any, ...] = tuple(
         k if isinstance(k, int) else _selected(k, next(new), size) for k, size in zip(key, array.shape, strict=True)
     )
     return array.read(keys[: array.lead], keys[array.lead :])

@@ -3,6 +3,7 @@
 This is the only module that touches xarray's indexing internals.
 """
 
+import hashlib
 import uuid
 import warnings
 from collections.abc import Sequence
@@ -45,12 +46,14 @@ class LazyArray(BackendArray):
 
     def outer(self, keys: tuple[Any, ...]) -> np.ndarray:
         """Return the block that one int, slice or 1-D array per axis selects orthogonally, all in range."""
-        vectors = [_vector(key, size) for key, size in zip(keys[: self.lead], self.shape, strict=False)]
+        vectors = [vector(key, size) for key, size in zip(keys[: self.lead], self.shape, strict=False)]
         self._warn_if_padded(vectors, keys[self.lead :])
-        shape = tuple(len(vector) for vector in vectors)
+        shape = tuple(len(indices) for indices in vectors)
         values = self._read_slabs(np.meshgrid(*vectors, indexing="ij", copy=False), keys[self.lead :])
         values = values.reshape(shape + values.shape[1:])
-        drop = tuple(axis for axis, key in enumerate(keys[: self.lead]) if np.ndim(key) == 0 and not isinstance(key, slice))
+        drop = tuple(
+            axis for axis, key in enumerate(keys[: self.lead]) if np.ndim(key) == 0 and not isinstance(key, slice)
+        )
         return values.squeeze(axis=drop) if drop else values
 
     def cells_of(self, vectors: list[np.ndarray]) -> int | None:
@@ -58,7 +61,7 @@ class LazyArray(BackendArray):
         return None
 
     def _warn_if_padded(self, vectors: list[np.ndarray], inner: Inner) -> None:
-        width = np.prod([len(_vector(k, n)) for k, n in zip(inner, self.shape[self.lead :], strict=True)])
+        width = np.prod([len(vector(k, n)) for k, n in zip(inner, self.shape[self.lead :], strict=True)])
         total = int(np.prod([len(v) for v in vectors]) * width * self.dtype.itemsize)
         if total <= 2**30:
             return
@@ -70,7 +73,7 @@ class LazyArray(BackendArray):
                 stacklevel=2,
             )
 
-    def _read_slabs(self, cells: list[np.ndarray], inner: Inner) -> np.ndarray:
+    def _read_slabs(self, cells: Sequence[np.ndarray], inner: Inner) -> np.ndarray:
         """Read broadcast index arrays, any shape, as (M, ...), a slab of the first axis at a time."""
         shape = cells[0].shape
         per_row = int(np.prod(shape[1:], dtype=np.int64))
@@ -91,7 +94,7 @@ class LazyArray(BackendArray):
         lead, behind = keys[: self.lead], keys[self.lead :]
         cells = np.broadcast_arrays(*lead)
         needed = [np.unique(key) for key in behind]
-        values = self._read_slabs(list(cells), tuple(needed))
+        values = self._read_slabs(list(cells), tuple(map(as_slice, needed)))
         places = [np.searchsorted(unique, key) for unique, key in zip(needed, behind, strict=True)]
         return values[(np.arange(cells[0].size).reshape(cells[0].shape), *places)]
 
@@ -102,19 +105,27 @@ class LazyArray(BackendArray):
         )
         if not isinstance(key, indexing.VectorizedIndexer):
             return self.outer(checked)
-        arrays = indexing._arrayize_vectorized_indexer(indexing.VectorizedIndexer(checked), self.shape)
-        return self.points(arrays.tuple)
+        arrays = tuple(k if isinstance(k, slice) else np.asarray(k) for k in checked)
+        return self.points(indexing._arrayize_vectorized_indexer(indexing.VectorizedIndexer(arrays), self.shape).tuple)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "LazyArray":
         """Return itself: what it reads never changes."""
         return self
 
 
-def _vector(key: Any, size: int) -> np.ndarray:
-    """Return the indices that an int, slice or 1-D array selects."""
-    if isinstance(key, slice):
-        return np.arange(size)[key]
-    return np.atleast_1d(np.asarray(key))
+def vector(key: Any, size: int) -> np.ndarray:
+    """Return the indices that an int, slice or 1-D array selects from an axis."""
+    return np.arange(size)[key] if isinstance(key, slice) else np.atleast_1d(np.asarray(key))
+
+
+def as_slice(indices: np.ndarray) -> slice | np.ndarray:
+    """Return non-negative indices as a slice where they ascend in equal steps, which is read faster everywhere."""
+    if not len(indices):
+        return slice(0, 0)
+    step = int(indices[1] - indices[0]) if len(indices) > 1 else 1
+    if step < 1 or not (np.diff(indices) == step).all():
+        return indices
+    return slice(int(indices[0]), int(indices[-1]) + 1, step)
 
 
 def _in_range(key: Any, size: int, axis: int) -> Any:
@@ -129,24 +140,44 @@ def _in_range(key: Any, size: int, axis: int) -> Any:
     return int(array) if array.ndim == 0 else array
 
 
+def _plain_slice(key: slice, size: int) -> slice:
+    """Return the slice that selects the same without negative ends."""
+    indices = range(size)[key]
+    if not indices:
+        return slice(0, 0)
+    if len(indices) == size and indices.step > 0:
+        return slice(None)
+    return slice(indices.start, indices.stop if indices.stop >= 0 else None, indices.step)
+
+
 class Lazy(indexing.LazilyIndexedArray):
     """xarray's lazy wrapper; tokenised by identity for dask, loaded by pickle, and lazy under pointwise keys."""
 
     __slots__ = ()
+
+    def _updated_key(self, new_key: indexing.ExplicitIndexer) -> indexing.BasicIndexer | indexing.OuterIndexer:
+        """Compose with a further key, made plain first: xarray wraps indices below -size, in slices too."""
+        sizes = zip(new_key.tuple, self.shape, strict=True)
+        plain = tuple(
+            _plain_slice(key, size) if isinstance(key, slice) else _in_range(key, size, axis)
+            for axis, (key, size) in enumerate(sizes)
+        )
+        return super()._updated_key(indexing.OuterIndexer(plain))
 
     def _vindex_get(self, indexer: indexing.VectorizedIndexer) -> "LazyPoints":
         keys: list[Any] = []
         new = iter(indexer.tuple)
         ndim = next((k.ndim for k in indexer.tuple if isinstance(k, np.ndarray)), 0)
         for key, size in zip(self.key.tuple, self.array.shape, strict=True):
-            vector = _vector(key, size)
+            indices = vector(key, size)
             if isinstance(key, (int, np.integer)):
-                keys.append(vector.reshape((1,) * ndim))
+                keys.append(indices.reshape((1,) * ndim))
                 continue
             k = next(new)
-            keys.append(vector[k] if isinstance(k, slice) else vector[_in_range(k, len(vector), len(keys))])
+            keys.append(indices[k] if isinstance(k, slice) else indices[_in_range(k, len(indices), len(keys))])
         behind = sum(isinstance(k, slice) for k in indexer.tuple)
-        return LazyPoints(self.array, indexing.VectorizedIndexer(_arrayize(keys, indexer.tuple, self.key.tuple, ndim, behind)))
+        arrays = _arrayize(keys, indexer.tuple, self.key.tuple, ndim, behind)
+        return LazyPoints(self.array, indexing.VectorizedIndexer(arrays))
 
     def transpose(self, order: Any) -> "LazyPoints":
         """Return the lazy transpose."""
@@ -154,7 +185,7 @@ class Lazy(indexing.LazilyIndexedArray):
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """Return what tells this array from others, without reading it."""
-        return ("trajlab", self.array.token, repr(self.key))
+        return ("trajlab", self.array.token, *map(_token, self.key.tuple))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the loaded values."""
@@ -180,21 +211,27 @@ def _arrayize(
     return tuple(out)
 
 
+def _token(key: Any) -> str:
+    """Return a text that differs for different keys; the repr of a long array leaves its middle out."""
+    if not isinstance(key, np.ndarray):
+        return repr(key)
+    return f"{key.shape}{hashlib.blake2b(np.ascontiguousarray(key), digest_size=16).hexdigest()}"
+
+
 class LazyPoints(indexing.LazilyVectorizedIndexedArray):
     """Lazy pointwise selection whose keys stay as small as they are: axes of size 1 are never spread out."""
 
     __slots__ = ()
 
     def _updated_key(self, new_key: indexing.ExplicitIndexer) -> indexing.VectorizedIndexer:
-        if isinstance(new_key, indexing.VectorizedIndexer):
-            return super()._updated_key(new_key)
         shape = self.shape
+        new = [_in_range(key, size, axis) for axis, (key, size) in enumerate(zip(new_key.tuple, shape, strict=True))]
+        if isinstance(new_key, indexing.VectorizedIndexer):
+            return indexing.VectorizedIndexer(tuple(_points_of(key, new, shape) for key in self.key.tuple))
         keys = list(self.key.tuple)
         for axis in reversed(range(len(shape))):
-            new = new_key.tuple[axis]
-            new = _in_range(new, shape[axis], axis)
-            keys = [_narrow(key, axis, new, shape[axis]) for key in keys]
-        return indexing.VectorizedIndexer(tuple(keys))
+            keys = [_narrow(key, axis, new[axis], shape[axis]) for key in keys]
+        return indexing.VectorizedIndexer(tuple(map(np.asarray, keys)))
 
     def __getitem__(self, indexer: indexing.ExplicitIndexer) -> "LazyPoints":
         """Compose with a further index."""
@@ -214,6 +251,17 @@ def _narrow(key: np.ndarray, axis: int, new: Any, size: int) -> np.ndarray:
     if key.shape[axis] == size:
         return key[(slice(None),) * axis + (new,)]
     return key if isinstance(new, slice) or np.ndim(new) else key.take(0, axis=axis)
+
+
+def _points_of(key: np.ndarray, new: Sequence[Any], shape: tuple[int, ...]) -> np.ndarray:
+    """Index a key pointwise: axes of points first, then the sliced ones; they have size 1 where the key has."""
+    at = [axis for axis, k in enumerate(new) if not isinstance(k, slice)]
+    behind = [axis for axis, k in enumerate(new) if isinstance(k, slice)]
+    picks = [new[axis] if key.shape[axis] == shape[axis] else 0 for axis in at]
+    slices = [new[axis] if key.shape[axis] == shape[axis] else slice(None) for axis in behind]
+    out = np.asarray(key.transpose(at + behind)[(*picks, *slices)])
+    ndim = max((np.ndim(new[axis]) for axis in at), default=0)
+    return out if out.ndim == ndim + len(behind) else out.reshape((1,) * ndim + out.shape)
 
 
 def lazy_variable(dims: Sequence[str], array: LazyArray, attrs: dict[str, Any] | None = None) -> xr.Variable:

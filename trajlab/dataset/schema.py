@@ -180,15 +180,20 @@ def _one_coord(ds: xr.Dataset, name: str, dims: tuple[str, ...], kind: str) -> l
 
 def _variable_problems(ds: xr.Dataset) -> list[str]:
     problems = []
-    for name, variable in ds.data_vars.items():
+    for name, variable in ds.variables.items():
         dims = variable.dims
-        if {names.EPISODE, names.TIME} <= set(dims) and dims[:2] != (names.EPISODE, names.TIME):
-            problems.append(
-                f"{name!r} has dims ({', '.join(map(str, dims))}); expected (episode, time, ...): "
-                "ds.transpose('episode', 'time', ...)"
-            )
-        problems += _dtype_attr_problems(str(name), variable.variable)
+        out_of_order = {names.EPISODE, names.TIME} <= set(dims) and dims[:2] != (names.EPISODE, names.TIME)
+        if out_of_order and name != names.MASK:
+            problems.append(f"{name!r} has dims ({', '.join(map(str, dims))}); {_reorder(str(name))}")
+        problems += _dtype_attr_problems(str(name), variable)
     return problems
+
+
+def _reorder(name: str) -> str:
+    """Say what to do about a variable over episode and time in another order."""
+    if name.startswith(names.FINAL_PREFIX):
+        return f"a `where` over time has spread it; call that on fields alone, or after ds.drop_vars({name!r})"
+    return "expected (episode, time, ...): ds.transpose('episode', 'time', ...)"
 
 
 def _dtype_attr_problems(name: str, variable: xr.Variable) -> list[str]:
@@ -219,7 +224,7 @@ def _value_problems(ds: xr.Dataset) -> list[str]:
     reason = ds[names.END_REASON].values.astype(str)
     if (length < 0).any():
         problems.append(f"'length' is negative in {_some(numbers[length < 0])}")
-    unknown = ~np.isin(reason, names.END_REASONS)
+    unknown = ~np.logical_or.reduce([reason == known for known in names.END_REASONS])
     if unknown.any():
         problems.append(
             f"'end_reason' is {reason[unknown][0]!r} in {_some(numbers[unknown])}; "

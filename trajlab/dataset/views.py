@@ -1,6 +1,7 @@
 """One episode without padding, and all transitions without padding."""
 
 import operator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,8 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
 from trajlab.dataset.flat import Cells, iter_flat
-from trajlab.dataset.joined import JoinedArray, Part, as_slice
-from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.joined import JoinedArray, Part
+from trajlab.dataset.lazy import as_slice, lazy_variable
 from trajlab.dataset.schema import require_schema, validate
 from trajlab.errors import FriendlyKeyError
 
@@ -50,11 +51,12 @@ def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
     array([2.])
     """
     require_schema(ds)
-    one = ds.isel({names.EPISODE: _position(ds, number)})
+    position = _position(ds, number)
+    one = ds.isel({names.EPISODE: position})
     labels, length = one[names.TIME].values, int(one[names.LENGTH])
     there = np.flatnonzero(labels < length)
     one = one.isel({names.TIME: as_slice(there[np.argsort(labels[there], kind="stable")])})
-    return _with_final(ds, one) if final else one
+    return _with_final(ds, one, position) if final else one
 
 
 def _position(ds: xr.Dataset, number: Any) -> int:
@@ -83,7 +85,7 @@ def _available(numbers: np.ndarray) -> str:
     return f"{text} without {', '.join(str(a) if a == b else f'{a} to {b}' for a, b in gaps)}{more}"
 
 
-def _with_final(ds: xr.Dataset, one: xr.Dataset) -> xr.Dataset:
+def _with_final(ds: xr.Dataset, one: xr.Dataset, position: int) -> xr.Dataset:
     """Return an episode with its final observation behind the last step."""
     finals = {field: name for name, field in final_fields(ds).items()}
     _check_final(ds, one, finals)
@@ -91,7 +93,7 @@ def _with_final(ds: xr.Dataset, one: xr.Dataset) -> xr.Dataset:
     variables: dict[Any, Any] = {}
     for name, variable in one.variables.items():
         if variable.dims[:1] == (names.TIME,):
-            final = one.variables[finals[str(name)]] if name in finals else None
+            final = ds.variables[finals[str(name)]][position : position + 1] if name in finals else None
             variables[name] = _appended(variable, final)
         elif name not in finals.values():
             variables[name] = variable
@@ -123,12 +125,10 @@ def _check_final(ds: xr.Dataset, one: xr.Dataset, finals: dict[str, str]) -> Non
 
 def _appended(variable: xr.Variable, final: xr.Variable | None) -> xr.Variable:
     """Return a variable over `time` with one more step: the final value, or padding."""
-    last = None if final is None else final.expand_dims(names.TIME)
     shape = (len(variable) + 1, *variable.shape[1:])
-    parts = [Part(len(variable), variable), Part(1, last)]
-    joined = lazy_variable(
-        variable.dims, JoinedArray(parts, shape, variable.dtype, padding_of(variable), lead=1), variable.attrs
-    )
+    parts = [Part(len(variable), variable), Part(1, final)]
+    array = JoinedArray(parts, shape, variable.dtype, padding_of(variable), lead=1)
+    joined = lazy_variable(tuple(map(str, variable.dims)), array, variable.attrs)
     return joined.load() if variable._in_memory else joined
 
 
@@ -172,13 +172,11 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
     at_episode = whole.episode if whole else np.zeros(0, np.intp)
     at_time = whole.position if whole else np.zeros(0, np.intp)
     left_out = {names.MASK, *final_names(ds)}
-    flat = read_flat(
-        ds, [name for name in ds.variables if is_per_transition(ds.variables[name]) and name not in left_out]
-    )
+    kept = [name for name in ds.variables if name not in left_out]
+    flat = read_flat(ds, [name for name in kept if is_per_transition(ds.variables[name])])
     variables: dict[Any, xr.Variable] = {}
-    for name, variable in ds.variables.items():
-        if name in left_out:
-            continue
+    for name in kept:
+        variable = ds.variables[name]
         if name in flat:
             dims = (names.TRANSITION, *variable.dims[2:])
             variables[name] = xr.Variable(dims, flat[name], _without_padding(variable.attrs))
@@ -205,8 +203,15 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
     cells = Cells.of(ds)
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
-    for batch in iter_flat(ds, fields):
-        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
-        for name, values in batch.values.items():
-            out[name][places] = values
+    for places, values in iter_placed(ds, cells, fields):
+        for name in fields:
+            out[name][places] = values[name]
     return out
+
+
+def iter_placed(
+    ds: xr.Dataset, cells: Cells, fields: list[Any]
+) -> Iterator[tuple[slice | np.ndarray, Mapping[str, np.ndarray]]]:
+    """Yield batches of fields' values, each with its places in the order of `ds`' episodes and then of time."""
+    for batch in iter_flat(ds, fields):
+        yield as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time)), batch.values

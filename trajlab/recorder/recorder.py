@@ -184,12 +184,17 @@ class Recorder:
                 part = env_columns(envs, plan.layout.num_envs, "envs")
             leaves = plan.leaves_of(sources)
             length, signature = plan.check(leaves, mask, is_step=is_step, part=None if part is None else len(part))
-            updates = plan.updates(leaves) if not is_step else 1
+            updates = 1 if is_step else plan.updates(leaves)
             iteration = self._iteration(iteration, is_step)
             last = counters.iteration
             jumps = last is not None and not 0 <= iteration - last <= 1
             marks = session.marks_before(counters, jumps)
-            seen = counters._replace(seen=counters.seen + length, iteration=iteration + updates - 1, marks=())
+            seen = counters._replace(
+                seen=counters.seen + length,
+                updates=counters.updates + (0 if is_step else updates),
+                iteration=iteration + updates - 1,
+                marks=(),
+            )
             self._session = session
             if session.is_full(counters):
                 self._counters = seen
@@ -223,9 +228,8 @@ class Recorder:
         return envs.reshape([size for _, size in plan.layout.sizes])
 
     def _iteration(self, given: int | None, is_step: bool) -> int:
-        last = self._counters.iteration
         if given is None:
-            return 0 if last is None else last + (not is_step)
+            return (self._counters.iteration or 0) if is_step else self._counters.updates
         number = np.asarray(given)
         if number.ndim or number.dtype.kind not in "iu":
             raise TypeError(f"iteration={given!r}; expected a whole number")

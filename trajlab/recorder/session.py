@@ -37,6 +37,8 @@ class Counters(NamedTuple):
         Rows stored.
     seen : int
         Rows handed over.
+    updates : int
+        Updates handed over by `record`: its calls, but for chunks with an axis of updates.
     iteration : int or None
         The last row's iteration, None before the first row.
     marks : tuple of Mark
@@ -45,6 +47,7 @@ class Counters(NamedTuple):
 
     rows: int = 0
     seen: int = 0
+    updates: int = 0
     iteration: int | None = None
     marks: tuple[Mark, ...] = ()
 
@@ -75,12 +78,12 @@ class Session:
         self.labels = make_labels(layout.fields, own_dims, own_coords, units, plan.same_dims, letters)
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self.env_coords = self._env_coords(axis_labels)
-        moved = [field for field in layout.fields if field.moved]
+        is_result = roles.moves_observation()
         self.rules = Rules(
             autoreset=roles.autoreset,
             previous_row=roles.flags == "previous_row",
-            drops_first=bool(moved),
-            first_is_transition=bool(moved) and roles.alignment != "result",
+            drops_first=is_result or any(field.moved for field in layout.fields),
+            first_is_transition=not is_result and any(field.moved for field in layout.fields),
             starts_fresh=starts_fresh,
             flag_slots=layout.flag_slots,
         )
@@ -151,8 +154,6 @@ class Session:
         layout = self.plan.layout
         count = len(layout.fields)
         places, picks = self._places(part)
-        if places is not None and not len(places) and marks is None:
-            mask, places, picks = None, np.zeros(0, np.int32), np.zeros(0, np.int32)
         homes: dict[str, Any] = {}
         for home in ("device", "host"):
             take = _device_input if home == "device" else np.asarray

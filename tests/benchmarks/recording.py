@@ -1,0 +1,212 @@
+"""`record()`: what writing a chunk costs against a NumPy copy of the same bytes, and that it never waits."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import trajlab as tl
+
+from .data import bytes_of, wait
+from .table import Row
+from .timing import Spread, interleaved, milliseconds, ratio, seconds
+
+ROUNDS = 24
+CHUNKS_PER_BLOCK = 4
+
+
+def _chunk(rng: np.random.Generator, steps: int, envs: int) -> dict[str, jax.Array]:
+    shape = (steps, envs)
+    return {
+        "obs": jnp.asarray(rng.random((*shape, 64), np.float32)),
+        "camera": jnp.asarray(rng.integers(0, 255, (*shape, 12, 12), np.uint8)),
+        "action": jnp.asarray(rng.random((*shape, 8), np.float32)),
+        "value": jnp.asarray(rng.random(shape, np.float32)),
+        "log_prob": jnp.asarray(rng.random(shape, np.float32)),
+        "reward": jnp.asarray(rng.random(shape, np.float32)),
+        "done": jnp.asarray(rng.random(shape) < 0.01),
+    }
+
+
+class _Copies:
+    """The peer: the same arrays copied into memory of the same size, chunk behind chunk."""
+
+    def __init__(self, chunk: dict[str, jax.Array], chunks: int) -> None:
+        self.views = [np.asarray(x) for x in chunk.values()]
+        self.length = len(self.views[0])
+        self.chunks, self.next = chunks, 0
+        self.room = self.fresh_room(chunks)
+        for array in self.room:
+            array.fill(1)
+
+    def fresh_room(self, chunks: int) -> list[np.ndarray]:
+        return [np.empty((chunks * len(x), *x.shape[1:]), x.dtype) for x in self.views]
+
+    def copy(self) -> None:
+        """Copy into memory already touched."""
+        start = self.next * self.length
+        for array, view in zip(self.room, self.views, strict=True):
+            array[start : start + self.length] = view
+        self.next = (self.next + 1) % self.chunks
+
+    def copy_fresh(self) -> None:
+        """Copy into memory never touched."""
+        for array, view in zip(self.fresh_room(1), self.views, strict=True):
+            array[:] = view
+
+
+class _Touched:
+    """A recorder whose blocks have been written before: it is reset when they are full."""
+
+    def __init__(self, chunk: Any, chunks: int) -> None:
+        self.recorder, self.chunk, self.chunks, self.count = tl.Recorder(), chunk, chunks, 0
+        for _ in range(chunks):
+            self.recorder.record(chunk)
+        wait(self.recorder)
+
+    def record(self) -> float:
+        if self.count % self.chunks == 0:
+            self.recorder.reset()
+        self.count += 1
+        start = time.perf_counter()
+        self.recorder.record(self.chunk)
+        wait(self.recorder)
+        return time.perf_counter() - start
+
+
+def _fresh_block(chunk: Any) -> float:
+    """Return the time of a record that has to make a block."""
+    recorder = tl.Recorder()
+    start = time.perf_counter()
+    recorder.record(chunk)
+    wait(recorder)
+    return time.perf_counter() - start
+
+
+def _first_block(chunk: Any) -> float:
+    """Return the time of filling a new block with four chunks, per chunk."""
+    recorder = tl.Recorder()
+    start = time.perf_counter()
+    for _ in range(CHUNKS_PER_BLOCK):
+        recorder.record(chunk)
+    wait(recorder)
+    return (time.perf_counter() - start) / CHUNKS_PER_BLOCK
+
+
+def record(quick: bool) -> list[Row]:
+    """Measure `record()` into touched memory, and the cost of a fresh block."""
+    chunk = _chunk(np.random.default_rng(0), 128, 64 if quick else 1024)
+    jax.block_until_ready(chunk)
+    copies, touched = _Copies(chunk, 2 * CHUNKS_PER_BLOCK), _Touched(chunk, 2 * CHUNKS_PER_BLOCK)
+    times = interleaved(
+        {"record": touched.record, "copy": lambda: seconds(copies.copy)}, 3 if quick else ROUNDS, warmup=2
+    )
+    fresh = interleaved(
+        {
+            "copy": lambda: seconds(copies.copy),
+            "copy_fresh": lambda: seconds(copies.copy_fresh),
+            "block": lambda: _fresh_block(chunk),
+            "per_chunk": lambda: _first_block(chunk),
+        },
+        2 if quick else 7,
+    )
+    against = ratio(times["record"], times["copy"])
+    label = f"`record()`, {len(chunk)} fields, {bytes_of(chunk) / 1e6:.0f} MB, touched memory"
+    raw = f"{milliseconds(times['record'])} to {milliseconds(times['copy'])}"
+    rows = [Row(label, "≤ 1.25 NumPy copies", f"{against.median:.2f} ({raw})", against.text(), against.median <= 1.25)]
+    for name, what in (
+        ("block", "... the call that makes a block of four chunks"),
+        ("per_chunk", "... a fresh block filled, per chunk"),
+        ("copy_fresh", "... a NumPy copy into fresh memory"),
+    ):
+        against = ratio(fresh[name], fresh["copy"])
+        rows.append(Row(what, "", f"{against.median:.2f} copies ({milliseconds(fresh[name])})", against.text()))
+    return rows
+
+
+PENDING_CALLS = 10
+LONG_RUN = 64
+"""After so many chunks of four in a block, new blocks are bigger."""
+
+
+def _slow_collect(size: int) -> Any:
+    """Return a jitted collection call that computes for a while, and its arguments."""
+
+    @jax.jit
+    def collect(matrix: jax.Array, turns: jax.Array) -> dict[str, jax.Array]:
+        last = jax.lax.fori_loop(0, turns, lambda _, m: jnp.tanh(m @ m), matrix)
+        obs = jnp.broadcast_to(last.ravel()[:8], (128, 512, 8))
+        return {"obs": obs, "action": obs[..., 0], "reward": obs[..., 1], "done": obs[..., 2] > 0.5}
+
+    return collect, jnp.eye(size)
+
+
+def _turns(collect: Any, matrix: jax.Array, wanted: float) -> jax.Array:
+    """Return how many turns of the loop take `wanted` seconds."""
+    jax.block_until_ready(collect(matrix, jnp.asarray(1)))
+    probe = jnp.asarray(20)
+    took = min(seconds(lambda: jax.block_until_ready(collect(matrix, probe))) for _ in range(3))
+    return jnp.asarray(max(1, round(20 * wanted / took)))
+
+
+class _Calls(NamedTuple):
+    """What was measured of some calls: seconds, whether the chunk was still computing, rows of a block made."""
+
+    took: list[float]
+    computing: list[float]
+    was_pending: list[bool]
+    made: list[int]
+
+
+def _pending_calls(recorder: tl.Recorder, collect: Callable[[], Any], count: int) -> _Calls:
+    calls = _Calls([], [], [], [])
+    for _ in range(count):
+        before = _blocks(recorder)
+        start = time.perf_counter()
+        chunk = collect()
+        called = time.perf_counter()
+        recorder.record(chunk)
+        calls.took.append(time.perf_counter() - called)
+        calls.was_pending.append(not chunk["done"].is_ready())
+        made = _blocks(recorder)
+        calls.made.append(made[-1] if len(made) > len(before) else 0)
+        wait(recorder)
+        calls.computing.append(time.perf_counter() - start)
+    return calls
+
+
+def _blocks(recorder: tl.Recorder) -> list[int]:
+    """Return the rows of each block."""
+    session = recorder._session
+    return [] if session is None else [block.capacity for block in session.log.blocks]
+
+
+def pending(quick: bool) -> list[Row]:
+    """Measure how long `record()` takes to return while its chunk is still being computed."""
+    collect, matrix = _slow_collect(512)
+    turns = _turns(collect, matrix, 0.05 if quick else 0.5)
+    ready = collect(matrix, jnp.asarray(1))
+    recorder = tl.Recorder()
+    first = _pending_calls(recorder, lambda: collect(matrix, turns), 1)
+    count = 6 if quick else PENDING_CALLS
+    plain = _pending_calls(recorder, lambda: collect(matrix, turns), count)
+    for _ in range(LONG_RUN - count - 1 - 2):
+        recorder.record(ready)
+    wait(recorder)
+    late = _pending_calls(recorder, lambda: collect(matrix, turns), count)
+    return [
+        _pending_row(f"`record()` of a chunk that computes for {np.median(plain.computing):.2f} s", plain),
+        _pending_row(f"... after {LONG_RUN - 2} chunks, where blocks grow", late),
+        Row("... the first call of all, which compiles", "", f"{first.took[0] * 1e3:.0f} ms", "(1)"),
+    ]
+
+
+def _pending_row(what: str, calls: _Calls) -> Row:
+    took = [t * 1e3 for t in calls.took]
+    spread = Spread.of(took)
+    made = [f"{t:.2f} ms making a block of {rows} rows" for t, rows in zip(took, calls.made, strict=True) if rows]
+    text = f"{spread.median:.2f} ms, longest {max(took):.2f}; {', '.join(made) or 'no block made'}"
+    return Row(what, "< 5 ms", text, spread.text(2, " ms"), max(took) < 5 and all(calls.was_pending))

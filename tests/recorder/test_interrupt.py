@@ -1,0 +1,172 @@
+"""An interrupt anywhere inside `record()` loses at most that chunk, and a refused chunk changes nothing."""
+
+import functools
+import itertools
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from chunks import assert_holds, make_chunk, make_step
+
+import trajlab as tl
+from trajlab.block.log import Block
+
+pytestmark = [
+    pytest.mark.usefixtures("small_blocks"),
+    pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals arrive in the main thread"),
+]
+
+PACKAGE = str(Path(tl.__file__).parent)
+ROWS = 5
+BY_OPCODE = (Block.append,)
+"""Functions in which every instruction is a place of its own: what a line does must not be torn apart."""
+
+
+class Tracer:
+    """Counts the places in the package that a call passes, and sends the interrupt signal at one of them."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.at = at
+        self.places: list[tuple[str, int, int]] = []
+        self.finely = {getattr(f, "__wrapped__", f).__code__.co_qualname for f in BY_OPCODE}
+
+    def __call__(self, frame: Any, event: str, arg: object) -> Any:
+        if event == "call":
+            if not frame.f_code.co_filename.startswith(PACKAGE):
+                return None
+            if frame.f_code.co_qualname in self.finely:
+                frame.f_trace_opcodes = True
+            return self
+        if event == ("opcode" if frame.f_trace_opcodes else "line"):
+            self.places.append((frame.f_code.co_filename, frame.f_lineno, frame.f_lasti if frame.f_trace_opcodes else -1))
+            if len(self.places) - 1 == self.at:
+                signal.raise_signal(signal.SIGINT)
+        return self
+
+    def run(self, call: Callable[[], object]) -> bool:
+        """Make a call; say whether it was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+
+def places_to_try(call: Callable[[], object]) -> list[int]:
+    """Return places in a call: each line the first and the last time it is passed."""
+    tracer = Tracer()
+    assert not tracer.run(call)
+    first: dict[Any, int] = {}
+    last: dict[Any, int] = {}
+    for number, place in enumerate(tracer.places):
+        first.setdefault(place, number)
+        last[place] = number
+    return sorted({*first.values(), *last.values()})
+
+
+# What is recorded --------------------------------------------------------------------------------------------
+
+
+class Case:
+    """Calls before the interrupted one, and its form."""
+
+    def __init__(self, before: int, how: str = "chunk", **options: Any) -> None:
+        self.before, self.how, self.options = before, how, options
+
+    def chunk(self, number: int, home: str) -> Any:
+        first = number * ROWS
+        fields = {"numpy": ("serial", "stamp"), "jax": ("serial", "obs.position")}.get(home, ("serial", "stamp", "obs.position"))
+        chunk = make_chunk(range(first, first + ROWS), home="flags_numpy" if home == "mixed" else home, only=fields)
+        return jax.tree.map(lambda x: x[0], chunk) if self.how in ("step", "part") else chunk
+
+    def record(self, recorder: tl.Recorder, number: int, home: str) -> None:
+        chunk = self.chunk(number, home)
+        if self.how == "step":
+            recorder.record_step(chunk)
+        elif self.how == "part":
+            recorder.record_step(jax.tree.map(lambda x: x[:2], chunk), envs=[2, 0])
+        elif self.how == "masked":
+            recorder.record(chunk, mask=np.arange(ROWS * 3).reshape(ROWS, 3) % 4 > 0)
+        else:
+            recorder.record(chunk)
+
+    def start(self, home: str) -> tl.Recorder:
+        recorder = tl.Recorder(num_envs=3, **self.options)
+        for number in range(self.before):
+            self.record(recorder, number, home)
+        if self.how == "marked":
+            recorder.mark_reset([1])
+        return recorder
+
+    def finish(self, recorder: tl.Recorder, home: str) -> xr.Dataset:
+        for number in range(self.before + 1, self.before + 3):
+            self.record(recorder, number, home)
+        return recorder.to_dataset().load()
+
+
+CASES = {
+    "first": Case(0),
+    "first_step": Case(0, "step"),
+    "warm": Case(2),
+    "new_block": Case(4),
+    "masked": Case(2, "masked"),
+    "marked": Case(2, "marked"),
+    "step": Case(2, "step"),
+    "part": Case(2, "part"),
+    "limited": Case(3, max_episodes=12),
+    "some_envs": Case(2, envs=[0, 2]),
+}
+
+
+@functools.cache
+def clean(name: str, home: str, *, is_lost: bool) -> xr.Dataset:
+    """Return the Dataset of a recording without an interrupt."""
+    case = CASES[name]
+    recorder = case.start(home)
+    if not is_lost:
+        case.record(recorder, case.before, home)
+    return case.finish(recorder, home)
+
+
+def check_after(name: str, home: str, recorder: tl.Recorder) -> str:
+    """Check that recording goes on as if the interrupted chunk had been recorded, or had not; say which."""
+    case = CASES[name]
+    rows = 1 if case.how in ("step", "part") else ROWS
+    assert not recorder._lock._is_owned()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    is_lost = recorder.num_recorded_steps == case.before * rows
+    assert is_lost or recorder.num_recorded_steps == (case.before + 1) * rows
+    xr.testing.assert_identical(case.finish(recorder, home), clean(name, home, is_lost=is_lost))
+    return "lost" if is_lost else "kept"
+
+
+@pytest.mark.parametrize("home", ["numpy", "jax", "mixed"])
+@pytest.mark.parametrize("name", CASES)
+def test_interrupted_at_every_line(name, home):
+    if name.startswith("first") and home == "mixed":
+        pytest.skip("a first call has hundreds of lines, which differ little by home")
+    case = CASES[name]
+    clean(name, home, is_lost=True)
+    clean(name, home, is_lost=False)
+    recorder = case.start(home)
+    seen: Counter[str] = Counter()
+    for place in places_to_try(lambda: case.record(recorder, case.before, home)):
+        recorder = case.start(home)
+        call = functools.partial(case.record, recorder, case.before, home)
+        assert Tracer(place).run(call), "the interrupt was swallowed"
+        seen[check_after(name, home, recorder)] += 1
+    assert seen["lost"] > 50
+    assert set(seen) <= {"lost", "kept"}

@@ -1,0 +1,233 @@
+"""How often each action was taken."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
+from trajlab.analysis.groups import Groups, GroupsArgument, make_groups
+from trajlab.analysis.made import (
+    as_rows,
+    field_of,
+    inner_coords,
+    inner_dims,
+    made_by,
+    recorded_as_discrete,
+    require_numeric,
+    title_of,
+    units_of,
+    warn_user,
+)
+from trajlab.dataset.flat import iter_flat
+from trajlab.names import RECORDED_DTYPE_ATTR
+
+DEFAULT_BINS = 50
+MAX_RANGE = 1024
+"""Values that span more than this are listed only where they occurred."""
+
+
+def action_histogram(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    bins: int | Sequence[float] | np.ndarray | None = None,
+    labels: Sequence[str] | None = None,
+    groups: GroupsArgument = None,
+) -> xr.Dataset:
+    """Count how often each action was taken, over all transitions, those of cut episodes too.
+
+    Whether actions are counted one by one or in bins follows from the dtype in which they were recorded.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        The action, or any other field; each of its components is counted by itself.
+    by : str, optional
+        What to group by: a coordinate over `episode` (``"start_iteration"``, ``"end_reason"``, ``"run"``) or a
+        discrete variable over transitions (``"iteration"``). More than 8 distinct numbers are cut into 4 ranges
+        with about as many episodes (transitions, for the latter) each.
+    bins : int or sequence of float, optional
+        Number of bins over the range of finite values, 50 for continuous fields, or their edges. With it,
+        integers are binned, too.
+    labels : sequence of str, optional
+        Names of the actions 0, 1, ...: the result then has all of them, seen or not.
+    groups : int, sequence or mapping, optional
+        Other groups than those of `by`: a number of ranges; edges; a list of values; or a mapping from a label
+        to a value, a list of values or a slice with both ends in it.
+
+    Returns
+    -------
+    Dataset
+        `count`, int64, and `share`, float64: the count as a part of all that were counted of that group and
+        component (NaN where none were). Dims (by, ..., value) or (by, ..., bin), with the field's own dims
+        between them. `value` runs from the smallest to the largest value seen, or lists only those seen where
+        they span more than 1,024; with `labels` it has the coordinate `label`. `bin` is the middle of each bin,
+        `bin_left` and `bin_right` its edges; the last bin holds its right edge. The attributes say how many
+        values were NaN or outside of the bins (`num_nan`, `num_below`, `num_above`); a warning tells of NaN.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    TypeError
+        When `bins` are asked for and the field does not hold numbers.
+    ValueError
+        When `bins`, `labels` or `groups` do not fit the field.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"action": [2, 0, 2]}, {"action": [2]}])
+    >>> tl.action_histogram(ds, labels=["left", "stay", "right"])["count"].values
+    array([1, 0, 3])
+    """
+    name = field_of(ds, field)
+    discrete = bins is None and recorded_as_discrete(ds[name].variable)
+    if labels is not None and not discrete:
+        raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is binned, expected a field of integers")
+    chosen = make_groups(ds, by, groups)
+    if discrete:
+        counts, coords, attrs = _count_values(ds, name, chosen, labels)
+    else:
+        require_numeric(ds[name].variable, name, "action_histogram")
+        counts, coords, attrs = _count_bins(ds, name, chosen, DEFAULT_BINS if bins is None else bins)
+    return _labelled(ds, name, chosen, counts, coords, attrs)
+
+
+def _labelled(
+    ds: xr.Dataset, name: str, groups: Groups, counts: np.ndarray, coords: dict[str, Any], attrs: dict[str, Any]
+) -> xr.Dataset:
+    """Return counts (group, component, place) as a Dataset."""
+    dims = (*groups.dims, *inner_dims(ds, name), next(iter(coords)))
+    shape = (*((groups.size,) if groups.dims else ()), *ds[name].shape[2:], counts.shape[-1])
+    counts = counts.reshape(shape)
+    totals = counts.sum(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        share = counts / totals
+    return xr.Dataset(
+        {
+            "count": (dims, counts, {"long_name": "transitions"}),
+            "share": (dims, share, {"long_name": "share of transitions", "units": "1"}),
+        },
+        {**inner_coords(ds, name), **groups.coords(), **coords},
+        made_by(ds, "action_histogram", name) | attrs,
+    )
+
+
+def _count_values(
+    ds: xr.Dataset, name: str, groups: Groups, labels: Sequence[str] | None
+) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
+    """Count each value; return counts (group, component, value), the coordinates and attributes."""
+    counter = ValueCounter(groups.size, int(np.prod(ds[name].shape[2:], dtype=np.int64)))
+    recorded = str(ds[name].attrs.get(RECORDED_DTYPE_ATTR, ds[name].dtype))
+    num_nan = 0
+    for batch in iter_flat(ds, [name, *groups.fields]):
+        values, missing = as_discrete(batch.values[name], name, recorded)
+        num_nan += 0 if missing is None else int(missing.sum())
+        counter.add(values, groups.index(batch), missing)
+    _report_nan(num_nan, name)
+    values, counts = counter.result()
+    values, counts = spread_values(values, counts) if labels is None else _on_labels(values, counts, labels, name)
+    attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
+    coords: dict[str, Any] = {"value": ("value", values, attrs)}
+    if labels is not None:
+        coords["label"] = ("value", np.array(list(labels), str))
+    return counts, coords, {"num_nan": num_nan}
+
+
+def as_discrete(values: np.ndarray, name: str, recorded: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return values (M, ...) as rows of integers, bools or text, and which of them are NaN, None where no one is.
+
+    Raises
+    ------
+    ValueError
+        When a number is not whole, although `recorded` as an integer.
+    """
+    if values.dtype.kind in "biuU":
+        return as_rows(values), None
+    if values.dtype.kind in "TS" or not recorded.startswith(("int", "uint", "bool")):
+        return as_rows(values.astype(str)), None
+    rows = as_rows(values)
+    missing = np.isnan(rows)
+    present = np.where(missing, 0, rows)
+    with np.errstate(invalid="ignore"):
+        whole = present.astype(np.int64)
+    if (whole != present).any():
+        raise ValueError(
+            f"{name!r} was recorded as {recorded} but holds {present[whole != present][0]}; "
+            "give bins= to count it in bins"
+        )
+    whole = whole.astype(bool) if recorded.startswith("bool") else whole
+    return whole, missing if missing.any() else None
+
+
+def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all whole numbers from the smallest to the largest value, unless they are more than 1,024."""
+    if values.dtype.kind not in "iu" or not len(values):
+        return values, counts
+    first, last = int(values[0]), int(values[-1])
+    if last - first >= MAX_RANGE:
+        return values, counts
+    spread = np.zeros((*counts.shape[:-1], last - first + 1), np.int64)
+    spread[..., (values - values[0]).astype(np.intp)] = counts
+    return np.arange(last - first + 1).astype(values.dtype) + values[0], spread
+
+
+def _on_labels(
+    values: np.ndarray, counts: np.ndarray, labels: Sequence[str], name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of the values 0 to n-1 that `labels` name."""
+    if values.dtype.kind not in "biu":
+        raise ValueError(f"labels= names actions 0, 1, ...; {name!r} holds text, expected integers or bools")
+    numbers = values.astype(np.int64)
+    outside = numbers[(numbers < 0) | (numbers >= len(labels))]
+    if len(outside):
+        raise ValueError(
+            f"labels= names {len(labels)} actions, 0 to {len(labels) - 1}, but {name!r} holds {outside[-1]}; "
+            "expected a label for each"
+        )
+    spread = np.zeros((*counts.shape[:-1], len(labels)), np.int64)
+    spread[..., numbers] = counts
+    return np.arange(len(labels)), spread
+
+
+def _count_bins(
+    ds: xr.Dataset, name: str, groups: Groups, bins: int | Sequence[float] | np.ndarray
+) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
+    """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
+    edges = _edges(ds, name, bins)
+    counter = BinCounter(edges, groups.size, int(np.prod(ds[name].shape[2:], dtype=np.int64)))
+    for batch in iter_flat(ds, [name, *groups.fields]):
+        counter.add(as_rows(batch.values[name]), groups.index(batch))
+    _report_nan(counter.nan, name)
+    attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
+    coords = {
+        "bin": ("bin", (edges[:-1] + edges[1:]) / 2, attrs),
+        "bin_left": ("bin", edges[:-1], attrs),
+        "bin_right": ("bin", edges[1:], attrs),
+    }
+    return counter.counts, coords, {"num_nan": counter.nan, "num_below": counter.below, "num_above": counter.above}
+
+
+def _edges(ds: xr.Dataset, name: str, bins: int | Sequence[float] | np.ndarray) -> np.ndarray:
+    """Return the edges that `bins` gives, or that it asks for over the range of finite values."""
+    if np.ndim(bins) == 0:
+        if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+            raise ValueError(f"bins={bins!r}; expected a number of bins, at least 1, or ascending edges")
+        found = RangeFinder()
+        for batch in iter_flat(ds, [name]):
+            found.add(as_rows(batch.values[name]))
+        return even_edges(found.smallest, found.largest, int(bins))
+    edges = np.asarray(bins, np.float64)
+    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        raise ValueError(f"bins={bins!r}; expected at least two finite edges, ascending")
+    return edges
+
+
+def _report_nan(count: int, name: str) -> None:
+    if count:
+        warn_user(f"action_histogram: {count} values of {name!r} are NaN and counted in attrs['num_nan'] only")

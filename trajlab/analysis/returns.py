@@ -1,0 +1,102 @@
+"""Returns: what an episode's rewards add up to."""
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.made import (
+    as_rows,
+    field_of,
+    inner_coords,
+    inner_dims,
+    made_by,
+    require_numeric,
+    units_of,
+    warn_user,
+)
+from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.dataset.schema import require_whole
+from trajlab.names import COMPLETE, EPISODE
+
+
+def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float = 1.0) -> xr.DataArray:
+    r"""Return the sum of each episode's rewards.
+
+    .. math:: G = \sum_{t=0}^{L-1} \gamma^t \, r_t
+
+    with the length `L`, the discount γ and the reward `r_t` that transition t brought about.
+
+    Parameters
+    ----------
+    ds : Dataset
+        With whole episodes: not sliced in `time`.
+    reward : str
+        Field to add up, of numbers of any width; its own dims are kept (one return per objective or agent).
+    discount : float
+        γ, from 0 to 1.
+
+    Returns
+    -------
+    DataArray
+        float64, dims (episode, ...), with the coordinates of the episodes. The return of a cut episode, or of
+        one whose start was not seen, is that of the part that was recorded: `complete` tells. A NaN among the
+        rewards makes the return NaN, and a warning says how many there are.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field.
+    TypeError
+        When it does not hold numbers.
+    ValueError
+        When `discount` is not within 0 and 1, or steps are missing.
+
+    References
+    ----------
+    Sutton & Barto, "Reinforcement Learning: An Introduction", 2nd edition (2018), equation 3.8.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 2.0, 4.0]}, {"reward": [8.0]}])
+    >>> tl.returns(ds, discount=0.5).values
+    array([3., 8.])
+    """
+    if not 0 <= discount <= 1:
+        raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")
+    name = field_of(ds, reward)
+    require_whole(ds, "returns")
+    variable = ds[name].variable
+    require_numeric(variable, name, "returns")
+    sums = np.zeros((ds.sizes[EPISODE], int(np.prod(variable.shape[2:], dtype=np.int64))))
+    for batch in iter_flat(ds, [name]):
+        _add_discounted(sums, as_rows(batch.values[name]), batch, discount)
+    _report_nan(sums, name)
+    dims = (EPISODE, *inner_dims(ds, name))
+    attrs = {"long_name": "return", **units_of(ds, name), "discount": float(discount)}
+    coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
+    made = made_by(ds, "returns", name) | {"num_incomplete": int((~ds[COMPLETE].values).sum())}
+    return xr.DataArray(
+        sums.reshape(ds.sizes[EPISODE], *variable.shape[2:]),
+        coords={**coords, **inner_coords(ds, name)},
+        dims=dims,
+        name="return",
+        attrs=attrs | made,
+    )
+
+
+def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float) -> None:
+    """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes."""
+    first = int(batch.episode.min(initial=len(sums)))
+    index = batch.episode - first
+    weight = None if discount == 1 else np.power(float(discount), batch.time)
+    with np.errstate(invalid="ignore"):
+        for component in range(sums.shape[1]):
+            column = rewards[:, component].astype(np.float64)
+            added = np.bincount(index, column if weight is None else column * weight)
+            sums[first : first + len(added), component] += added
+
+
+def _report_nan(sums: np.ndarray, name: str) -> None:
+    count = int(np.isnan(sums).any(axis=1).sum())
+    if count:
+        warn_user(f"returns: {count} of {len(sums)} episodes have NaN in {name!r}, and so NaN as their return")

@@ -1,0 +1,215 @@
+"""How a field goes over the steps of an episode."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.groups import Groups, GroupsArgument, make_groups
+from trajlab.analysis.made import (
+    as_rows,
+    field_of,
+    inner_coords,
+    inner_dims,
+    made_by,
+    require_numeric,
+    title_of,
+    units_of,
+    warn_user,
+)
+from trajlab.analysis.moments import Moments, Packer
+from trajlab.dataset.flat import Cells, FlatBatch, iter_flat
+from trajlab.names import TIME
+
+MAX_PACKED = 2**30
+"""Bytes of rows held at once for quantiles; what is bigger is read by ranges of `time`, one after the other."""
+
+
+def state_trace(
+    ds: xr.Dataset,
+    field: str,
+    *,
+    by: str | None = None,
+    quantiles: Sequence[float] | np.ndarray | Literal[False] | None = (0.1, 0.5, 0.9),
+    groups: GroupsArgument = None,
+) -> xr.Dataset:
+    r"""Return mean, deviation and quantiles of a field at each step, over the episodes that are still alive.
+
+    At step `t` these are the `n` episodes longer than `t`, those cut later than `t` too:
+
+    .. math:: \mathrm{mean}_t = \frac{1}{n_t} \sum_{e:\, L_e > t} x_{e,t}, \qquad
+              \mathrm{std}_t^2 = \frac{1}{n_t} \sum_{e:\, L_e > t} (x_{e,t} - \mathrm{mean}_t)^2
+
+    The population changes as episodes end: a curve may rise because those that were low are gone. Read it
+    together with `n`.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        Of bools or numbers, with any dims of its own.
+    by, groups
+        As in `action_histogram`. Where `by` differs from step to step, `n` counts the transitions of a group.
+    quantiles : sequence of float or False, optional
+        From 0 to 1; none of them (False, None or empty) is faster and needs no memory for the rows.
+
+    Returns
+    -------
+    Dataset
+        `mean`, `std` (population, ddof 0) and `quantiles` (linear between the two nearest values), float64, dims
+        (by, time, ...) and (quantile, by, time, ...) with the field's own dims last; `n`, int64, dims
+        (by, time). Where `n` is 0 they are NaN. A NaN in the field makes all of them NaN at its step, and a
+        warning says how many steps that concerns.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    TypeError
+        When the field does not hold numbers.
+    ValueError
+        When a quantile is not within 0 and 1, or `groups` does not fit.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"height": [1.0, 5.0]}, {"height": [3.0]}])
+    >>> trace = tl.state_trace(ds, "height")
+    >>> trace["mean"].values, trace["n"].values
+    (array([2., 5.]), array([2, 1]))
+    """
+    name = field_of(ds, field)
+    return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles)
+
+
+def grouped_trace(
+    ds: xr.Dataset, name: str, groups: Groups, quantiles: Sequence[float] | np.ndarray | Literal[False] | None
+) -> xr.Dataset:
+    """Return `state_trace` of the field called `name` for groups that were made already."""
+    levels = _check_quantiles(quantiles)
+    require_numeric(ds[name].variable, name, "state_trace")
+    parts = [_trace(part, name, groups, levels) for part in _time_ranges(ds, name, len(levels) > 0)]
+    counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
+    _report_nan(mean, counts, name)
+    return _labelled(ds, name, groups, levels, counts[..., 0], mean, std, bands)
+
+
+def _check_quantiles(quantiles: Any) -> np.ndarray:
+    levels = np.zeros(0) if quantiles is None or quantiles is False else np.asarray(quantiles, np.float64)
+    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise ValueError(f"quantiles={quantiles!r}; expected numbers from 0 to 1, or False for none")
+    if len(np.unique(levels)) < len(levels):
+        raise ValueError(f"quantiles={quantiles!r}; expected each only once")
+    return levels
+
+
+def _time_ranges(ds: xr.Dataset, name: str, packs: bool) -> Iterator[xr.Dataset]:
+    """Yield the Dataset in ranges of ascending `time` whose rows can be held at once; whole where that is enough."""
+    cells = Cells.of(ds)
+    row = ds[name].dtype.itemsize * int(np.prod(ds[name].shape[2:], dtype=np.int64))
+    if not packs or len(cells) * row <= MAX_PACKED:
+        yield ds
+        return
+    ordered = ds if cells.order is None else ds.isel({TIME: cells.order})
+    alive = np.cumsum(np.bincount(cells.counts, minlength=len(cells.labels) + 1)[::-1])[::-1][1:]
+    which = (np.cumsum(alive) - alive) * row // MAX_PACKED
+    edges = [0, *(np.flatnonzero(np.diff(which)) + 1), len(alive)]
+    for start, stop in zip(edges, edges[1:], strict=False):
+        yield ordered.isel({TIME: slice(start, stop)})
+
+
+def _trace(
+    ds: xr.Dataset, name: str, groups: Groups, quantiles: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return counts (group, time, 1), mean and std (group, time, component), quantiles (quantile, group, ...)."""
+    cells = Cells.of(ds)
+    variable = ds[name].variable
+    steps, width = len(cells.labels), int(np.prod(variable.shape[2:], dtype=np.int64))
+    size = groups.size * steps
+    counts = _count(ds, groups, cells)
+    moments = Moments(size, width)
+    packer = Packer(counts, width, _packed_dtype(variable.dtype)) if len(quantiles) else None
+    for batch in iter_flat(ds, [name, *groups.fields]):
+        index, rows = _place(batch, groups, cells), as_rows(batch.values[name])
+        if index.min(initial=0) < 0:
+            index, rows = index[index >= 0], rows[index >= 0]
+        moments.add(index, rows)
+        if packer is not None:
+            packer.add(index, rows)
+    mean, std = moments.result(counts)
+    bands = packer.quantiles(quantiles) if packer is not None else np.zeros((0, size, width))
+    shape = (groups.size, steps)
+    return (
+        counts.reshape(*shape, 1),
+        mean.reshape(*shape, width),
+        std.reshape(*shape, width),
+        bands.reshape(len(quantiles), *shape, width),
+    )
+
+
+def _packed_dtype(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.float64) if dtype.kind == "O" else dtype
+
+
+def _count(ds: xr.Dataset, groups: Groups, cells: Cells) -> np.ndarray:
+    """Return how many transitions stand at each place (group * time,), from lengths alone where these tell."""
+    steps = len(cells.labels)
+    if not groups.fields:
+        group = np.zeros(len(cells.counts), np.intp) if groups.of_episode is None else groups.of_episode
+        kept = group >= 0
+        last = np.bincount(group[kept] * (steps + 1) + cells.counts[kept], minlength=groups.size * (steps + 1))
+        table = last.reshape(groups.size, steps + 1)
+        return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].reshape(-1)
+    counts = np.zeros(groups.size * steps, np.int64)
+    for batch in iter_flat(ds, groups.fields):
+        index = _place(batch, groups, cells)
+        counts += np.bincount(index[index >= 0], minlength=len(counts))
+    return counts
+
+
+def _place(batch: FlatBatch, groups: Groups, cells: Cells) -> np.ndarray:
+    """Return the place ``group * len(time) + step`` of each transition, below 0 for one in no group."""
+    labels = cells.labels
+    if labels[-1] - labels[0] == len(labels) - 1:
+        step = batch.time - labels[0] if labels[0] else batch.time
+    else:
+        step = np.searchsorted(labels, batch.time)
+    group = groups.index(batch)
+    return step if group is None else step + group * len(labels)
+
+
+def _report_nan(mean: np.ndarray, counts: np.ndarray, name: str) -> None:
+    steps = int((np.isnan(mean).any(axis=-1, keepdims=True) & (counts > 0)).any(axis=(0, 2)).sum())
+    if steps:
+        warn_user(f"state_trace: {name!r} has NaN, and so has its trace, at {steps} of {mean.shape[1]} steps")
+
+
+def _labelled(
+    ds: xr.Dataset,
+    name: str,
+    groups: Groups,
+    levels: np.ndarray,
+    counts: np.ndarray,
+    mean: np.ndarray,
+    std: np.ndarray,
+    bands: np.ndarray,
+) -> xr.Dataset:
+    """Return what was reduced as a Dataset."""
+    inner = ds[name].shape[2:]
+    lead = mean.shape[0 if groups.dims else 1 : 2]
+    dims = (*groups.dims, TIME, *inner_dims(ds, name))
+    units, title = units_of(ds, name), title_of(ds, name)
+    what = "episodes alive" if not groups.fields else "transitions"
+    variables: dict[str, Any] = {
+        "mean": (dims, mean.reshape(*lead, *inner), {"long_name": f"mean of {title}", **units}),
+        "std": (dims, std.reshape(*lead, *inner), {"long_name": f"standard deviation of {title}", **units}),
+        "n": (dims[: len(lead)], counts.reshape(lead), {"long_name": what}),
+    }
+    time = np.sort(ds[TIME].values)
+    coords = {TIME: (TIME, time, ds[TIME].attrs), **groups.coords(), **inner_coords(ds, name)}
+    if len(levels):
+        attrs = {"long_name": f"quantiles of {title}", **units}
+        variables["quantiles"] = (("quantile", *dims), bands.reshape(len(levels), *lead, *inner), attrs)
+        coords["quantile"] = ("quantile", levels)
+    return xr.Dataset(variables, coords, made_by(ds, "state_trace", name))

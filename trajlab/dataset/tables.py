@@ -1,0 +1,151 @@
+"""pandas tables: one row per episode, or one per transition."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from trajlab import names
+from trajlab.dataset.fields import choose_fields, component_labels, is_numeric, resolve_field
+from trajlab.dataset.flat import Cells, iter_flat
+from trajlab.dataset.schema import require_whole, validate
+from trajlab.dataset.views import iter_placed
+
+RETURN = "return"
+
+
+def episode_table(ds: xr.Dataset) -> pd.DataFrame:
+    """Return a table with one row per episode.
+
+    Parameters
+    ----------
+    ds : Dataset
+        Dims ``episode`` and ``time``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index `episode`. Columns: the coordinates over `episode` (`length`, `env`, `end_reason`, `complete`,
+        ...); where there is a reward, ``return``, its undiscounted sum over the episode's transitions in
+        float64 (``return[x]`` for each component of one that has several); and variables over `episode`
+        alone. The length and return of an episode that is not `complete` are lower bounds.
+
+    Raises
+    ------
+    ValueError
+        When `ds` is not valid, or steps of its episodes were sliced away.
+
+    Notes
+    -----
+    A NaN among the rewards makes the return NaN. Only the reward is read.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 0.5]}, {"reward": [2.0]}])
+    >>> tl.episode_table(ds)[["length", "return"]]
+             length  return
+    episode
+    0             2     1.5
+    1             1     2.0
+    """
+    validate(ds)
+    require_whole(ds, "episode_table")
+    known = [name for name in names.EPISODE_COORDS if name in ds.coords]
+    coords = [name for name in ds.coords if ds[name].dims == (names.EPISODE,) and name != names.EPISODE]
+    columns: dict[str, np.ndarray] = {
+        str(name): ds[name].values for name in [*known, *(name for name in coords if name not in known)]
+    }
+    columns |= _returns(ds)
+    columns |= {str(name): v.values for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)}
+    return pd.DataFrame(columns, index=pd.Index(ds[names.EPISODE].values, name=names.EPISODE))
+
+
+def _returns(ds: xr.Dataset) -> dict[str, np.ndarray]:
+    """Return the sum of each component of the reward per episode; nothing where no field is the reward."""
+    try:
+        name = resolve_field(ds, "reward")
+    except KeyError:
+        return {}
+    variable = ds.variables[name]
+    if not is_numeric(variable):
+        return {}
+    labels = component_labels(ds, name, base=RETURN)
+    sums = np.zeros((len(labels), ds.sizes[names.EPISODE]))
+    for batch in iter_flat(ds, [name]):
+        values = batch.values[name].reshape(len(batch.episode), -1)
+        for component, row in enumerate(sums):
+            row += np.bincount(batch.episode, values[:, component].astype(np.float64), minlength=len(row))
+    return dict(zip(labels, sums, strict=True))
+
+
+def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> pd.DataFrame:
+    """Return a table with one row per transition.
+
+    Parameters
+    ----------
+    ds : Dataset
+        Dims ``episode`` and ``time``; where `time` is sliced, the transitions that are left.
+    fields : str or sequence of str, optional
+        Names, globs and exclusions (``"-info.*"``), in the order of the columns; by default all. A field of
+        more than 64 components, such as an image, is taken only where it is named exactly.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index `episode` and `time`, as `xarray.Dataset.to_dataframe` has it, without padding;
+        ``.reset_index()`` makes columns of them. Columns: what tells the rows' origins apart (`run`, `env`,
+        coordinates over `episode` that were added, `iteration`), then one per component, named as by
+        `stack_fields`, in the field's own dtype. What describes whole episodes is in `episode_table`, and
+        joins on the index: ``df.join(tl.episode_table(ds)["end_reason"])``.
+
+    Raises
+    ------
+    KeyError
+        When an entry of `fields` matches none.
+    ValueError
+        When `ds` is not valid.
+
+    Examples
+    --------
+    >>> import trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": [1.0, 0.5]}, {"reward": [2.0]}])
+    >>> tl.to_dataframe(ds)["reward"].groupby("episode").mean().tolist()
+    [0.75, 2.0]
+    """
+    validate(ds)
+    chosen, _ = choose_fields(ds, fields)
+    cells = Cells.of(ds)
+    where = cells.span(0, len(cells)).locate() if len(cells) else (np.zeros(0, np.intp), np.zeros(0, np.int64))
+    columns = {name: ds[name].values[where[0]] for name in _origins(ds)}
+    columns |= _component_columns(ds, cells, [names.ITERATION] * (names.ITERATION in ds.data_vars) + chosen)
+    index = pd.MultiIndex(
+        levels=[ds[names.EPISODE].values, cells.labels],
+        codes=[where[0], np.searchsorted(cells.labels, where[1])],
+        names=[names.EPISODE, names.TIME],
+    )
+    return pd.DataFrame(columns, index=index, copy=False)
+
+
+def _origins(ds: xr.Dataset) -> list[str]:
+    """Return the coordinates over `episode` that tell rows apart; those that describe an episode are not."""
+    described = {names.EPISODE, *names.EPISODE_COORDS} - {names.ENV}
+    found = [str(name) for name in ds.coords if ds[name].dims == (names.EPISODE,) and name not in described]
+    return sorted(found, key=lambda name: (name != names.RUN, name != names.ENV))
+
+
+def _component_columns(ds: xr.Dataset, cells: Cells, fields: list[str]) -> dict[str, np.ndarray]:
+    """Return the components of fields at every transition, each contiguous, in order of episode and time."""
+    columns = {
+        name: np.empty((len(component_labels(ds, name)), len(cells)), ds.variables[name].dtype)
+        for name in dict.fromkeys(fields)
+    }
+    for places, values in iter_placed(ds, cells, list(columns)):
+        for name, block in columns.items():
+            block[:, places] = values[name].reshape(-1, len(block)).T
+    return {
+        label: column
+        for name, block in columns.items()
+        for label, column in zip(component_labels(ds, name), block, strict=True)
+    }

@@ -1,0 +1,175 @@
+"""Histograms of actions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.groups import GroupsArgument
+from trajlab.analysis.made import field_of, inner_dims
+from trajlab.plot import _style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+MAX_BARS = 60
+"""More bars than this become the outline of all of them."""
+MAX_TICKS = 24
+"""Up to so many values each has a tick of its own."""
+
+
+def plot_action_histogram(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    bins: int | Sequence[float] | np.ndarray | None = None,
+    labels: Sequence[str] | None = None,
+    groups: GroupsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `action_histogram`: how often each action was taken, one panel per component.
+
+    Without `by` the height is `count`. With it groups stand side by side in colours, and the height is
+    `share`, since groups differ in their number of transitions.
+
+    Parameters
+    ----------
+    ds, field, by, bins, labels, groups
+        As in `action_histogram`.
+    ax : Axes or sequence of Axes, optional
+        One per component; without, a figure is made.
+    **kwargs
+        For the main artist: `Axes.bar`, or `Axes.stairs` where there are many bars, or for bins with `by`.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, in the order of the components, where there is more than one.
+
+    Raises
+    ------
+    ValueError
+        When the field has more than 24 components, or `ax` does not hold one Axes for each.
+    """
+    name = field_of(ds, field)
+    titles = _style.component_titles(ds, name)
+    _style.check_panels(ds, name, len(titles))
+    result = action_histogram(ds, field, by=by, bins=bins, labels=labels, groups=groups)
+    panels = _style.make_panels(len(titles), ax)
+    heights = _heights(result, by, inner_dims(ds, name))
+    colors = _colors(ds, panels, by, heights.shape[0])
+    handles: list[Any] = []
+    for ax_, component, title in zip(panels.axes, range(len(titles)), titles, strict=True):
+        handles = _draw(ax_, result, heights[:, component], colors, kwargs)
+        if len(titles) > 1:
+            ax_.set_title(title)
+    _label(ds, name, panels, result, by, inner_dims(ds, name))
+    if by is not None and handles:
+        _style.write_legend(panels, handles, _style.group_labels(result, by), _style.group_title(result, by))
+    return panels.result()
+
+
+def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...]) -> np.ndarray:
+    """Return what is drawn, (group, component, place)."""
+    drawn = result["count"] if by is None else result["share"]
+    place = drawn.dims[-1]
+    lead = [] if by is None else [by]
+    values = drawn.transpose(*lead, *inner, place).values
+    return values.reshape(values.shape[0] if lead else 1, -1, values.shape[-1])
+
+
+def _colors(ds: xr.Dataset, panels: _style.Panels, by: str | None, count: int) -> list[Any]:
+    first = panels.axes[0]
+    if by is None:
+        return [_style.cycle(first)[0]]
+    return _style.group_colors(first, count, _style.is_ordered(ds, by))
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes", result: xr.Dataset, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """Draw heights (group, place); return one artist per group."""
+    if not result.attrs["num_transitions"]:
+        _style.write_empty(ax)
+        return []
+    if "bin" in result.dims:
+        edges = np.append(result["bin_left"].values, result["bin_right"].values[-1])
+        return _draw_outlines(ax, edges, heights, colors, kwargs)
+    values = result["value"].values
+    places = values.astype(float) if values.dtype.kind in "iub" and "label" not in result.coords else np.arange(len(values))
+    if (np.diff(places) > 1).any():
+        return _draw_needles(ax, places, heights, colors, kwargs)
+    if heights.size > MAX_BARS:
+        edges = np.append(places - 0.5, places[-1] + 0.5)
+        return _draw_outlines(ax, edges, heights, colors, kwargs)
+    artists = _draw_bars(ax, places, heights, colors, kwargs)
+    if len(places) <= MAX_TICKS or values.dtype.kind == "U":
+        texts = result["label"].values if "label" in result.coords else values
+        _style.label_ticks(ax, places, [str(text) for text in texts])
+    return artists
+
+
+def _draw_bars(
+    ax: "matplotlib.axes.Axes", places: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    width = 0.8 / len(heights)
+    artists = []
+    for number, (height, color) in enumerate(zip(heights, colors, strict=True)):
+        shift = (number - (len(heights) - 1) / 2) * width
+        artists.append(ax.bar(places + shift, height, **{"width": width, "color": color, **kwargs}))
+    return artists
+
+
+def _draw_outlines(
+    ax: "matplotlib.axes.Axes", edges: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    style: dict[str, Any] = {"fill": True} if len(heights) == 1 else {"linewidth": 1.6}
+    return [
+        ax.stairs(np.nan_to_num(height), edges, **{**style, "color": color, **kwargs})
+        for height, color in zip(heights, colors, strict=True)
+    ]
+
+
+def _draw_needles(
+    ax: "matplotlib.axes.Axes", places: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+) -> list[Any]:
+    """Draw values that are far apart, one line each."""
+    artists = [
+        ax.vlines(places, 0, np.nan_to_num(height), **{"color": color, "linewidth": 1.0, **kwargs})
+        for height, color in zip(heights, colors, strict=True)
+    ]
+    ax.set_ylim(bottom=0)
+    return artists
+
+
+def _label(
+    ds: xr.Dataset, name: str, panels: _style.Panels, result: xr.Dataset, by: str | None, inner: tuple[str, ...]
+) -> None:
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    place = result["bin"] if "bin" in result.dims else result["value"]
+    units = _style.component_units(ds, name)
+    for number, ax in enumerate(panels.axes):
+        label = str(place.attrs["long_name"])
+        ax.set_xlabel(_style.with_units(label, units[number]))
+        ax.set_ylabel("share of the group's transitions" if by is not None else "transitions")
+        if by is not None:
+            ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        else:
+            _style.plain_numbers(ax.yaxis)
+            ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    transitions = result.attrs["num_transitions"]
+    lines = [name if name == label else f"{name}: {label}", f"{transitions:,} transitions of {_style.count_text(result.attrs)}"]
+    _style.write_title(panels, [f"{lines[0]}: {lines[1]}", *_left_out(result)])
+
+
+def _left_out(result: xr.Dataset) -> list[str]:
+    """Return a line on what the histogram does not show, where there is such."""
+    found = {"NaN": "num_nan", "below the bins": "num_below", "above the bins": "num_above"}
+    counts = {what: result.attrs.get(key, 0) for what, key in found.items()}
+    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return [f"not shown: {', '.join(texts)}"] if texts else []

@@ -1,0 +1,169 @@
+"""Returns and lengths of episodes over training."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.returns import returns
+from trajlab.errors import unknown_name
+from trajlab.names import COMPLETE, EPISODE, LENGTH, START_ITERATION
+from trajlab.plot import _style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+MIN_FOR_MEDIAN = 10
+"""Fewer complete episodes than this get no line."""
+MAX_WINDOWS = 40
+"""The line of medians has at most so many points."""
+MANY = 5000
+"""More points than this are drawn as an image, so that a file of the figure stays small."""
+
+
+def plot_returns(
+    ds: xr.Dataset,
+    *,
+    reward: str = "reward",
+    discount: float = 1.0,
+    x: str | None = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> np.ndarray:
+    """Draw the return and the length of each episode over training.
+
+    Complete episodes are dots. Those that are not (cut, or their start was not seen) are open triangles:
+    their length, and with rewards that are never negative their return, is a lower bound. The line is the
+    median of complete episodes that started one after the other.
+
+    Parameters
+    ----------
+    ds, reward, discount
+        As in `returns`. A reward with components gets a panel for each.
+    x : str, optional
+        Coordinate over `episode` to draw against: `start_iteration` by default, or `episode` where that is
+        the same for all.
+    ax : sequence of Axes, optional
+        One for each return and one for the length; without, a figure is made.
+    **kwargs
+        For the dots: `Axes.scatter`.
+
+    Returns
+    -------
+    array of Axes
+        The returns, and the length last.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    ValueError
+        When steps are missing, or `ax` does not hold as many Axes as there are panels.
+    """
+    result = returns(ds, reward=reward, discount=discount)
+    name = str(result.attrs["field"])
+    columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
+    titles = [title.replace(name, "return", 1) for title in _style.component_titles(ds, name)]
+    _style.check_panels(ds, name, len(titles))
+    along = _along(result, x)
+    count = len(titles) + 1
+    panels = _style.make_panels(count, ax, columns=1, size=(_style.SINGLE[0], 1.3 + 1.9 * count))
+    handles: dict[str, Any] = {}
+    for number, ax_ in enumerate(panels.axes):
+        values = columns[:, number] if number < len(titles) else result[LENGTH].values
+        handles = _draw(ax_, along.values, values, result[COMPLETE].values, kwargs)
+    _label(ds, name, panels, result, along, titles, discount)
+    if handles:
+        _style.write_legend(panels, list(handles.values()), list(handles))
+    return np.asarray(panels.result())
+
+
+def _along(result: xr.DataArray, x: str | None) -> xr.DataArray:
+    """Return the coordinate that is drawn along x."""
+    if x is None:
+        starts = result[START_ITERATION]
+        return starts if len(np.unique(starts.values)) > 1 else result[EPISODE]
+    if x not in result.coords or result[x].dims != (EPISODE,):
+        known = [str(n) for n, c in result.coords.items() if c.dims == (EPISODE,)]
+        raise unknown_name("coordinate over episode for x=", x, known)
+    return result[x]
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes", along: np.ndarray, values: np.ndarray, complete: np.ndarray, kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Draw one value per episode; return an artist for each entry of the legend."""
+    if not len(values):
+        _style.write_empty(ax)
+        return {}
+    colors = _style.cycle(ax)
+    size = float(np.clip(20_000 / len(values), 4, 20))
+    style: dict[str, Any] = {"s": size, "rasterized": len(values) > MANY}
+    handles = {}
+    if complete.any():
+        opacity = float(np.clip(1000 / len(values), 0.2, 0.8))
+        own = {"color": colors[0], "alpha": opacity, "linewidths": 0, **style, **kwargs}
+        ax.scatter(along[complete], values[complete], **own)
+        handles[f"complete ({complete.sum():,})"] = _style.dot(own["color"])
+    if not complete.all():
+        rest = ~complete
+        own = {"marker": "^", "facecolors": "none", "edgecolors": colors[5], "linewidths": 0.9}
+        ax.scatter(along[rest], values[rest], **{**own, **style, "s": size + 10, "zorder": 3})
+        handles[f"not complete ({rest.sum():,})"] = _style.dot(colors[5], "^", filled=False)
+    places, medians, each = running_median(along[complete], values[complete])
+    if len(places):
+        (line,) = ax.plot(places, medians, color=colors[1], linewidth=2.0, zorder=4)
+        handles[f"median of every {each:,} complete"] = line
+    return handles
+
+
+def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return medians of `values` in windows of about equal count along `along`, their places, and that count.
+
+    Windows do not overlap; equal places stay together. Nothing where there are fewer than 10 values.
+    """
+    nothing = np.zeros(0), np.zeros(0), 0
+    if len(values) < MIN_FOR_MEDIAN or along.dtype.kind not in "biuf":
+        return nothing
+    along = along.astype(np.float64)
+    order = np.argsort(along, kind="stable")
+    along, values = along[order], values[order].astype(np.float64)
+    each = max(len(values) // MAX_WINDOWS, 5)
+    first = np.searchsorted(along, along, side="left")
+    which = np.unique(first // each, return_inverse=True)[1]
+    edges = np.searchsorted(which, np.arange(which[-1] + 2))
+    windows = list(zip(edges[:-1], edges[1:], strict=True))
+    if len(windows) < 2:
+        return nothing
+    places = np.array([np.median(along[a:b]) for a, b in windows])
+    medians = np.array([np.median(values[a:b]) for a, b in windows])
+    return places, medians, round(len(values) / len(windows))
+
+
+def _label(
+    ds: xr.Dataset,
+    name: str,
+    panels: _style.Panels,
+    result: xr.DataArray,
+    along: xr.DataArray,
+    titles: list[str],
+    discount: float,
+) -> None:
+    units = _style.component_units(ds, name)
+    for ax, title, unit in zip(panels.axes, titles, units, strict=False):
+        ax.set_ylabel(_style.with_units(title, unit))
+    length = result[LENGTH]
+    panels.axes[-1].set_ylabel(_style.label_of(length) if "long_name" in length.attrs else "episode length [steps]")
+    place = _style.label_of(along) if "long_name" in along.attrs else str(along.name).replace("_", " ")
+    for number, ax in enumerate(panels.axes):
+        _style.plain_numbers(ax.yaxis)
+        if along.dtype.kind in "iu":
+            _style.plain_numbers(ax.xaxis)
+        if panels.figure is not None and number < len(panels.axes) - 1:
+            ax.sharex(panels.axes[-1])
+            ax.tick_params(labelbottom=False)
+        else:
+            ax.set_xlabel(place)
+    text = f"return and length of {_style.count_text(result.attrs)}"
+    discounted = f"discount {discount:g}" if discount != 1 else ""
+    _style.write_title(panels, [text, discounted] if discounted else [text])

@@ -1,0 +1,259 @@
+"""Traces of a field over the steps of an episode."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.groups import GroupsArgument, make_groups
+from trajlab.analysis.made import as_rows, field_of, inner_dims
+from trajlab.analysis.states import grouped_trace
+from trajlab.dataset.flat import iter_flat
+from trajlab.names import EPISODE, TIME
+from trajlab.plot import _style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+DEFAULT_EPISODES = 20
+
+
+def plot_state_trace(
+    ds: xr.Dataset,
+    field: str,
+    *,
+    by: str | None = None,
+    quantiles: Sequence[float] | np.ndarray | Literal[False] | None = (0.1, 0.5, 0.9),
+    groups: GroupsArgument = None,
+    episodes: int | Iterable[int] | Literal[False] = DEFAULT_EPISODES,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `state_trace`: the mean at each step, quantiles, and beneath them how many episodes are alive.
+
+    The mean is a line; quantiles are bands from the lowest to the highest, the second lowest to the second
+    highest and so on, and a dashed line for the middle one; without quantiles the band is the mean plus and
+    minus the standard deviation. Single episodes stand faintly behind. One panel per component.
+
+    Parameters
+    ----------
+    ds, field, by, quantiles, groups
+        As in `state_trace`. Groups are told apart by colour.
+    episodes : int, iterable of int or False
+        How many single episodes to draw: evenly spread over all, in their order, whatever their length. Or
+        their numbers (labels of `episode`), or False for none.
+    ax : Axes or sequence of Axes, optional
+        One per component, each of which gives a strip at its bottom to the number of episodes; without, a
+        figure is made.
+    **kwargs
+        For the line of the mean: `Axes.plot`.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, in the order of the components, where there is more than one. The strips with the number of
+        episodes are further Axes of the figure, labelled ``"n"``.
+
+    Raises
+    ------
+    KeyError
+        When `episodes` names one that is not there.
+    ValueError
+        When the field has more than 24 components, or `ax` does not hold one Axes for each.
+    """
+    name = field_of(ds, field)
+    titles = _style.component_titles(ds, name)
+    _style.check_panels(ds, name, len(titles))
+    chosen = make_groups(ds, by, groups)
+    result = grouped_trace(ds, name, chosen, quantiles)
+    singles = _choose_episodes(ds, episodes)
+    panels = _style.make_panels(len(titles), ax)
+    strips = [_split(ax_, panels.figure) for ax_ in panels.axes]
+    arrays = _arrays(result, by, inner_dims(ds, name))
+    colors = _colors(ds, panels, by, len(arrays["mean"]))
+    handles: dict[str, Any] = {}
+    behind = _single_lines(ds, name, singles, chosen.of_episode, panels, colors)
+    for number, ax_ in enumerate(panels.axes):
+        ax_.add_collection(behind[number])
+        handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, colors, kwargs)
+        _draw_alive(strips[number], result, by, colors)
+    _label(ds, name, panels, strips, result, len(singles), titles)
+    _legend(panels, result, by, handles)
+    return panels.result()
+
+
+def _choose_episodes(ds: xr.Dataset, episodes: int | Iterable[int] | Literal[False]) -> np.ndarray:
+    """Return positions along `episode` of those to draw singly."""
+    total = ds.sizes[EPISODE]
+    if episodes is False or (isinstance(episodes, int) and episodes <= 0):
+        return np.zeros(0, np.intp)
+    if isinstance(episodes, int | np.integer):
+        return np.unique(np.linspace(0, total - 1, min(int(episodes), total)).round().astype(np.intp))
+    labels = np.asarray(list(episodes), np.int64)
+    places = ds.indexes[EPISODE].get_indexer(labels)
+    if (places < 0).any():
+        raise KeyError(f"episodes= names {labels[places < 0][0]}, but no episode has this number")
+    return places
+
+
+def _split(ax: "matplotlib.axes.Axes", figure: Any) -> "matplotlib.axes.Axes":
+    """Take a strip from the bottom of the Axes, and return it as Axes that share their x axis."""
+    parent: Any = ax.get_figure(root=False)
+    place = ax.get_subplotspec()
+    if place is not None:
+        grid = place.subgridspec(2, 1, height_ratios=[4, 1], hspace=0.0)
+        ax.set_subplotspec(grid[0])
+        strip = parent.add_subplot(grid[1], sharex=ax, label="n")
+    else:
+        left, bottom, width, height = ax.get_position().bounds
+        ax.set_position((left, bottom + 0.24 * height, width, 0.76 * height))
+        strip = parent.add_axes((left, bottom, width, 0.19 * height), sharex=ax, label="n")
+    ax.tick_params(labelbottom=False)
+    return strip
+
+
+def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return mean, std (group, time, component) and quantiles (group, time, quantile, component)."""
+    lead = [] if by is None else [by]
+    out = {}
+    for key in ("mean", "std"):
+        values = result[key].transpose(*lead, TIME, *inner).values
+        out[key] = values.reshape(*(values.shape[:2] if lead else (1, values.shape[0])), -1)
+    if "quantiles" in result:
+        values = result["quantiles"].sortby("quantile").transpose(*lead, TIME, "quantile", *inner).values
+        out["quantiles"] = values.reshape(*(values.shape[:3] if lead else (1, *values.shape[:2])), -1)
+    return out
+
+
+def _colors(ds: xr.Dataset, panels: _style.Panels, by: str | None, count: int) -> list[Any]:
+    first = panels.axes[0]
+    return [_style.cycle(first)[0]] if by is None else _style.group_colors(first, count, _style.is_ordered(ds, by))
+
+
+def _single_lines(
+    ds: xr.Dataset, name: str, which: np.ndarray, group: np.ndarray | None, panels: _style.Panels, colors: Sequence[Any]
+) -> list[Any]:
+    """Return for each component a collection of single episodes, each in the colour of its group."""
+    from matplotlib.collections import LineCollection
+
+    part = ds.isel({EPISODE: which})
+    found = [(b.episode, b.time, as_rows(b.values[name]).astype(np.float64)) for b in iter_flat(part, [name])]
+    grey = _style.neutral(panels.axes[0])
+    shade: list[Any] = [grey] * len(which)
+    if group is not None:
+        shade = [colors[code] if code >= 0 else grey for code in group[which]]
+    lines: list[list[np.ndarray]] = [[] for _ in panels.axes]
+    if found:
+        episode, time, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        order = np.lexsort((time, episode))
+        episode, time, rows = episode[order], time[order], rows[order]
+        edges = np.searchsorted(episode, np.arange(len(which) + 1))
+        for component, segments in enumerate(lines):
+            points = np.column_stack([time, rows[:, component]])
+            segments += [points[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    style: dict[str, Any] = {"linewidths": 0.6, "alpha": 0.35, "zorder": 1}
+    return [LineCollection(segments, colors=shade or grey, **style) for segments in lines]
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes",
+    result: xr.Dataset,
+    arrays: dict[str, np.ndarray],
+    colors: Sequence[Any],
+    kwargs: dict[str, Any],
+) -> dict[str, Any]:
+    """Draw one component, arrays (group, time, ...); return an artist for each entry of the legend."""
+    if not result.attrs["num_transitions"]:
+        _style.write_empty(ax)
+        return {}
+    time = result[TIME].values
+    handles: dict[str, Any] = {}
+    for group, color in enumerate(colors):
+        mean, std = arrays["mean"][group], arrays["std"][group]
+        bands = arrays["quantiles"][group].T if "quantiles" in arrays else np.stack([mean - std, mean + std])
+        pairs = len(bands) // 2
+        style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(colors) == 1 else 0.13}
+        for pair in range(pairs):
+            artist = ax.fill_between(time, bands[pair], bands[-1 - pair], zorder=2, **style)
+            handles[_band_name(result, pair)] = artist
+        if len(bands) % 2:
+            (line,) = ax.plot(time, bands[pairs], color=color, linewidth=1.0, linestyle=(0, (4, 2)), zorder=3)
+            handles[_band_name(result, pairs)] = line
+        (line,) = ax.plot(time, mean, **{"color": color, "linewidth": 1.8, "zorder": 4, **kwargs})
+        handles["mean"] = line
+        handles[f"group {group}"] = line
+        _mark_lone_steps(ax, time, mean, color)
+    return handles
+
+
+def _mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, mean: np.ndarray, color: Any) -> None:
+    """Mark a mean that has no neighbour to draw a line to."""
+    there = np.isfinite(np.concatenate([[np.nan], mean, [np.nan]]))
+    lone = there[1:-1] & ~there[:-2] & ~there[2:]
+    if lone.any():
+        ax.plot(time[lone], mean[lone], color=color, linestyle="none", marker="o", markersize=4, zorder=4)
+
+
+def _band_name(result: xr.Dataset, pair: int) -> str:
+    """Return what the band, or the middle line, is called: ``"10–90 %"``, ``"median"``."""
+    if "quantiles" not in result:
+        return "± standard deviation"
+    levels = np.sort(result["quantile"].values) * 100
+    low, high = levels[pair], levels[-1 - pair]
+    if low == high:
+        return "median" if low == 50 else f"{low:g} % quantile"
+    return f"{low:g}–{high:g} %"
+
+
+def _draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
+    """Draw how many episodes each step's values are from."""
+    from matplotlib.ticker import MaxNLocator
+
+    time = result[TIME].values
+    counts = result["n"].values.reshape(-1, len(time))
+    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
+    for count, color in zip(counts, colors, strict=True):
+        height = count if len(time) else np.zeros(1)
+        if by is None:
+            ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
+        else:
+            ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
+    ax.set_ylim(0, max(counts.max(initial=0) * 1.1, 1))
+    ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
+    _style.plain_numbers(ax.yaxis)
+
+
+def _label(
+    ds: xr.Dataset,
+    name: str,
+    panels: _style.Panels,
+    strips: Sequence["matplotlib.axes.Axes"],
+    result: xr.Dataset,
+    num_singles: int,
+    titles: Sequence[str],
+) -> None:
+    title = str(ds[name].attrs.get("long_name", name))
+    units = _style.component_units(ds, name)
+    time = _style.label_of(result[TIME]) if "units" in result[TIME].attrs else "time [steps]"
+    columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
+    for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
+        label = titles[number] if titles[number] != name else title
+        ax.set_ylabel(_style.with_units(label, units[number]))
+        strip.set_ylabel("n")
+        if panels.figure is None or number >= len(titles) - columns:
+            strip.set_xlabel(time)
+    n = str(result["n"].attrs["long_name"])
+    lines = [f"{title}: {_style.count_text(result.attrs)}"]
+    behind = f"{num_singles} single episode{'' if num_singles == 1 else 's'} behind" if num_singles else ""
+    lines += [", ".join(part for part in (behind, f"n: {n}") if part)]
+    _style.write_title(panels, lines)
+
+
+def _legend(panels: _style.Panels, result: xr.Dataset, by: str | None, handles: dict[str, Any]) -> None:
+    groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
+    if by is not None and groups:
+        _style.write_legend(panels, groups, _style.group_labels(result, by), _style.group_title(result, by))
+    elif handles:
+        order = sorted(handles, key=lambda key: key != "mean")
+        _style.write_legend(panels, [handles[key] for key in order], order)
