@@ -1,7 +1,43 @@
 """Record RL rollouts in JAX, episode by episode, and look at them as labelled xarray data."""
 
+# Record
+from trajlab.recorder import Recorder, from_rollout
 from trajlab.capture.convention import Convention
 from trajlab.dataset.from_episodes import from_episodes
-from trajlab.recorder import Recorder, from_rollout
 
-__all__ = ["Convention", "Recorder", "from_episodes", "from_rollout"]
+# Look at the Dataset
+from trajlab.dataset.schema import validate
+from trajlab.dataset.views import episode, transitions
+from trajlab.dataset.stack import stack_fields
+from trajlab.dataset.concat import concat
+from trajlab.dataset.tables import episode_table, to_dataframe
+
+# Analyse
+from trajlab.analysis.returns import returns
+from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.states import state_trace
+
+# Plot
+from trajlab.plot.actions import plot_action_histogram
+from trajlab.plot.returns import plot_returns
+from trajlab.plot.states import plot_state_trace
+
+__all__ = [
+    "Convention",
+    "Recorder",
+    "action_histogram",
+    "concat",
+    "episode",
+    "episode_table",
+    "from_episodes",
+    "from_rollout",
+    "plot_action_histogram",
+    "plot_returns",
+    "plot_state_trace",
+    "returns",
+    "stack_fields",
+    "state_trace",
+    "to_dataframe",
+    "transitions",
+    "validate",
+]

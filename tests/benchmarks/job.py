@@ -39,7 +39,7 @@ def with_trajlab(chunks: Sequence[Any], states: Sequence[Any]) -> Result:
         recorder.record(chunk, state=state)
     ds = recorder.to_dataset()
     counts = tl.action_histogram(ds)["count"].values
-    mean = tl.state_trace(ds, f"state.{STATE}", quantiles=())["mean"].values
+    mean = tl.state_trace(ds, f"state.{STATE}", quantiles=False)["mean"].values
     return Result(counts, mean.reshape(len(mean), -1), (recorder, ds))
 
 

@@ -108,7 +108,7 @@ def statistics(quick: bool) -> list[Row]:
         "by_peer": lambda: np.bincount(group * values + flat["action"]),
         "bins": lambda: tl.action_histogram(ds, "reward")["count"],
         "bins_peer": lambda: np.histogram(flat["reward"], bins=50),
-        "trace": lambda: tl.state_trace(ds, "obs", quantiles=())["mean"],
+        "trace": lambda: tl.state_trace(ds, "obs", quantiles=False)["mean"],
         "trace_peer": lambda: _mean_by_hand(flat["time"], flat["obs"]),
         "bands": lambda: tl.state_trace(ds, "obs")["mean"],
     }

@@ -21,7 +21,7 @@ CHUNKS_PER_BLOCK = 4
 def _chunk(rng: np.random.Generator, steps: int, envs: int) -> dict[str, jax.Array]:
     shape = (steps, envs)
     return {
-        "obs": jnp.asarray(rng.random((*shape, 64), np.float32)),
+        "obs": jnp.asarray(rng.random((*shape, 96), np.float32)),
         "camera": jnp.asarray(rng.integers(0, 255, (*shape, 12, 12), np.uint8)),
         "action": jnp.asarray(rng.random((*shape, 8), np.float32)),
         "value": jnp.asarray(rng.random(shape, np.float32)),

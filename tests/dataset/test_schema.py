@@ -68,7 +68,7 @@ def test_from_episodes_passes():
 
 
 @pytest.mark.parametrize("storage", ["netcdf", "zarr"])
-@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr V3 spec")
 def test_files_pass(loaded, tmp_path, storage):
     path = tmp_path / "file"
     if storage == "netcdf":
@@ -156,7 +156,7 @@ def test_a_plain_concat_is_recognised(make):
 
 
 def test_no_dataset_at_all(loaded):
-    with pytest.raises(TypeError, match=r"expected an xarray\.Dataset; got DataArray"):
+    with pytest.raises(TypeError, match="DataArray"):
         validate(loaded["obs"])
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.fields import field_names, final_fields, shown_as
+from trajlab.dataset.fields import as_text, field_names, final_fields, shown_as
 from trajlab.dataset.lazy import READ_CELLS
 from trajlab.padding import padding_value
 
@@ -100,10 +100,9 @@ def _not_padding(values: np.ndarray, variable: xr.Variable) -> np.ndarray:
     shown = shown_as(variable.attrs[names.RECORDED_DTYPE_ATTR])
     assert shown is not None
     expected = padding_value(shown)
-    if values.dtype.kind in "fcmMO" and shown.kind in "fcmMbiu":
-        missing = pd.isna(values)
-        return ~missing if shown.kind in "fcmM" else ~missing & (values != expected)
-    return values != expected
+    if shown.kind in "fcmM":
+        return ~pd.isna(values)
+    return (values != expected) & ~pd.isna(values) if values.dtype.kind in "fO" else values != expected
 
 
 def _report(ds: xr.Dataset, name: str, places: np.ndarray, episodes: np.ndarray | None, what: str) -> list[str]:
@@ -135,7 +134,7 @@ def _flag_fields(ds: xr.Dataset) -> dict[str, str]:
 
 def _flag_is_wrong(ds: xr.Dataset, here: slice, values: np.ndarray, mask: np.ndarray, flag: str) -> np.ndarray:
     """Return the cells (episode, time) in which a flag is set before the end, or not as the end reason says."""
-    reason = ds[names.END_REASON].values[here].astype(str)
+    reason = as_text(ds[names.END_REASON].values[here])
     is_last = ds[names.TIME].values == ds[names.LENGTH].values[here, np.newaxis] - 1
     is_set = (values != 0) & mask
     may = np.array([flag in _MAY_BE_SET[r] for r in reason], bool)[:, np.newaxis]

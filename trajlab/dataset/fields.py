@@ -170,6 +170,15 @@ def is_numeric(variable: xr.Variable) -> bool:
     return variable.dtype.kind in "biuf"
 
 
+def as_text(values: np.ndarray) -> np.ndarray:
+    """Return strings of any dtype, such as the objects that a file gives back, as fixed-width ones."""
+    return (
+        values
+        if values.dtype.kind == "U"
+        else np.array([str(value) for value in values.ravel()], np.str_).reshape(values.shape)
+    )
+
+
 def padding_of(variable: xr.Variable) -> object:
     """Return the value that pads a variable, also where a file gave its strings back as objects."""
     dtype = variable.dtype

@@ -8,7 +8,7 @@ from trajlab.dataset.deep import deep_problems
 from trajlab.dataset.fields import field_names as field_names
 from trajlab.dataset.fields import final_names as final_names
 from trajlab.dataset.fields import resolve_field as resolve_field
-from trajlab.dataset.fields import shown_as
+from trajlab.dataset.fields import as_text, shown_as
 from trajlab.errors import raise_all
 from trajlab.padding import padding_text
 
@@ -221,13 +221,13 @@ def _value_problems(ds: xr.Dataset) -> list[str]:
     problems = []
     numbers = ds[names.EPISODE].values
     length, complete, seen = (ds[name].values for name in (names.LENGTH, names.COMPLETE, names.START_SEEN))
-    reason = ds[names.END_REASON].values.astype(str)
+    reason = as_text(ds[names.END_REASON].values)
     if (length < 0).any():
         problems.append(f"'length' is negative in {_some(numbers[length < 0])}")
     unknown = ~np.logical_or.reduce([reason == known for known in names.END_REASONS])
     if unknown.any():
         problems.append(
-            f"'end_reason' is {reason[unknown][0]!r} in {_some(numbers[unknown])}; "
+            f"'end_reason' is {str(reason[unknown][0])!r} in {_some(numbers[unknown])}; "
             f"expected {', '.join(map(repr, names.END_REASONS))}"
         )
     wrong = complete != (seen & (reason != names.CUT))

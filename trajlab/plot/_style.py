@@ -244,8 +244,20 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
             text.set(rotation=angle, ha="right", va="center" if angle == 90 else "top", rotation_mode="anchor")
 
 
-def plain_numbers(axis: Any) -> None:
-    """Write large numbers with separators instead of powers of ten."""
-    from matplotlib.ticker import FuncFormatter
+def plain_numbers(axis: Any, *, whole: bool = False, most: int | str = "auto") -> None:
+    """Write large numbers with separators instead of powers of ten; with `whole` tick at whole numbers only."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    if whole:
+        axis.set_major_locator(MaxNLocator(most, integer=True, steps=[1, 2, 5, 10]))
+
+
+def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:
+    """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
+    root: Any = ax.get_figure(root=True)
+    height = ax.get_position().height * root.get_figheight()
+    if panels.figure is not None:
+        rows = panels.axes[0].get_subplotspec().get_topmost_subplotspec().get_gridspec().nrows  # type: ignore[union-attr]
+        height = (panels.figure.get_figheight() - 1.2) / rows * share
+    ax.set_ylabel(_wrapped([label], height, _points("axes.labelsize")))

@@ -8,7 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.groups import GroupsArgument
-from trajlab.analysis.made import field_of, inner_dims
+from trajlab.analysis.made import field_of, inner_dims, title_of
 from trajlab.plot import _style
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def plot_action_histogram(
     _style.check_panels(ds, name, len(titles))
     result = action_histogram(ds, field, by=by, bins=bins, labels=labels, groups=groups)
     panels = _style.make_panels(len(titles), ax)
-    heights = _heights(result, by, inner_dims(ds, name))
+    heights = _heights(result, by, inner_dims(ds, name), len(titles))
     colors = _colors(ds, panels, by, heights.shape[0])
     handles: list[Any] = []
     for ax_, component, title in zip(panels.axes, range(len(titles)), titles, strict=True):
@@ -73,13 +73,13 @@ def plot_action_histogram(
     return panels.result()
 
 
-def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...]) -> np.ndarray:
+def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...], components: int) -> np.ndarray:
     """Return what is drawn, (group, component, place)."""
     drawn = result["count"] if by is None else result["share"]
     place = drawn.dims[-1]
     lead = [] if by is None else [by]
     values = drawn.transpose(*lead, *inner, place).values
-    return values.reshape(values.shape[0] if lead else 1, -1, values.shape[-1])
+    return values.reshape(values.shape[0] if lead else 1, components, values.shape[-1])
 
 
 def _colors(ds: xr.Dataset, panels: _style.Panels, by: str | None, count: int) -> list[Any]:
@@ -149,22 +149,20 @@ def _draw_needles(
 def _label(
     ds: xr.Dataset, name: str, panels: _style.Panels, result: xr.Dataset, by: str | None, inner: tuple[str, ...]
 ) -> None:
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import PercentFormatter
 
-    place = result["bin"] if "bin" in result.dims else result["value"]
+    title = title_of(ds, name)
     units = _style.component_units(ds, name)
     for number, ax in enumerate(panels.axes):
-        label = str(place.attrs["long_name"])
-        ax.set_xlabel(_style.with_units(label, units[number]))
-        ax.set_ylabel("share of the group's transitions" if by is not None else "transitions")
+        ax.set_xlabel(_style.with_units(title, units[number]))
+        label = "share of the group's transitions" if by is not None else "transitions"
+        _style.write_ylabel(panels, ax, label)
         if by is not None:
             ax.yaxis.set_major_formatter(PercentFormatter(1.0))
         else:
-            _style.plain_numbers(ax.yaxis)
-            ax.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    transitions = result.attrs["num_transitions"]
-    lines = [name if name == label else f"{name}: {label}", f"{transitions:,} transitions of {_style.count_text(result.attrs)}"]
-    _style.write_title(panels, [f"{lines[0]}: {lines[1]}", *_left_out(result)])
+            _style.plain_numbers(ax.yaxis, whole=True)
+    counted = f"{result.attrs['num_transitions']:,} transitions of {_style.count_text(result.attrs)}"
+    _style.write_title(panels, [f"{title}: {counted}", *_left_out(result)])
 
 
 def _left_out(result: xr.Dataset) -> list[str]:

@@ -149,16 +149,14 @@ def _label(
     titles: list[str],
     discount: float,
 ) -> None:
-    units = _style.component_units(ds, name)
-    for ax, title, unit in zip(panels.axes, titles, units, strict=False):
-        ax.set_ylabel(_style.with_units(title, unit))
-    length = result[LENGTH]
-    panels.axes[-1].set_ylabel(_style.label_of(length) if "long_name" in length.attrs else "episode length [steps]")
+    units = [*_style.component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
+    labels = [*titles, result[LENGTH].attrs.get("long_name", "episode length")]
     place = _style.label_of(along) if "long_name" in along.attrs else str(along.name).replace("_", " ")
     for number, ax in enumerate(panels.axes):
+        _style.write_ylabel(panels, ax, _style.with_units(labels[number], units[number]), share=0.9)
         _style.plain_numbers(ax.yaxis)
         if along.dtype.kind in "iu":
-            _style.plain_numbers(ax.xaxis)
+            _style.plain_numbers(ax.xaxis, whole=True)
         if panels.figure is not None and number < len(panels.axes) - 1:
             ax.sharex(panels.axes[-1])
             ax.tick_params(labelbottom=False)

@@ -70,7 +70,7 @@ def plot_state_trace(
     singles = _choose_episodes(ds, episodes)
     panels = _style.make_panels(len(titles), ax)
     strips = [_split(ax_, panels.figure) for ax_ in panels.axes]
-    arrays = _arrays(result, by, inner_dims(ds, name))
+    arrays = _arrays(result, by, inner_dims(ds, name), len(titles))
     colors = _colors(ds, panels, by, len(arrays["mean"]))
     handles: dict[str, Any] = {}
     behind = _single_lines(ds, name, singles, chosen.of_episode, panels, colors)
@@ -113,16 +113,17 @@ def _split(ax: "matplotlib.axes.Axes", figure: Any) -> "matplotlib.axes.Axes":
     return strip
 
 
-def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Return mean, std (group, time, component) and quantiles (group, time, quantile, component)."""
+def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...], components: int) -> dict[str, np.ndarray]:
+    """Return mean, std (group, time, component) and quantiles (group, quantile, time, component)."""
     lead = [] if by is None else [by]
     out = {}
     for key in ("mean", "std"):
         values = result[key].transpose(*lead, TIME, *inner).values
-        out[key] = values.reshape(*(values.shape[:2] if lead else (1, values.shape[0])), -1)
+        out[key] = values.reshape(values.shape[0] if lead else 1, result.sizes[TIME], components)
     if "quantiles" in result:
-        values = result["quantiles"].sortby("quantile").transpose(*lead, TIME, "quantile", *inner).values
-        out["quantiles"] = values.reshape(*(values.shape[:3] if lead else (1, *values.shape[:2])), -1)
+        values = result["quantiles"].sortby("quantile").transpose(*lead, "quantile", TIME, *inner).values
+        shape = (values.shape[0] if lead else 1, result.sizes["quantile"], result.sizes[TIME], components)
+        out["quantiles"] = values.reshape(shape)
     return out
 
 
@@ -171,7 +172,7 @@ def _draw(
     handles: dict[str, Any] = {}
     for group, color in enumerate(colors):
         mean, std = arrays["mean"][group], arrays["std"][group]
-        bands = arrays["quantiles"][group].T if "quantiles" in arrays else np.stack([mean - std, mean + std])
+        bands = arrays["quantiles"][group] if "quantiles" in arrays else np.stack([mean - std, mean + std])
         pairs = len(bands) // 2
         style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(colors) == 1 else 0.13}
         for pair in range(pairs):
@@ -208,8 +209,6 @@ def _band_name(result: xr.Dataset, pair: int) -> str:
 
 def _draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
     """Draw how many episodes each step's values are from."""
-    from matplotlib.ticker import MaxNLocator
-
     time = result[TIME].values
     counts = result["n"].values.reshape(-1, len(time))
     edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
@@ -220,8 +219,7 @@ def _draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, 
         else:
             ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
     ax.set_ylim(0, max(counts.max(initial=0) * 1.1, 1))
-    ax.yaxis.set_major_locator(MaxNLocator(2, integer=True))
-    _style.plain_numbers(ax.yaxis)
+    _style.plain_numbers(ax.yaxis, whole=True, most=2)
 
 
 def _label(
@@ -239,7 +237,7 @@ def _label(
     columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
-        ax.set_ylabel(_style.with_units(label, units[number]))
+        _style.write_ylabel(panels, ax, _style.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.figure is None or number >= len(titles) - columns:
             strip.set_xlabel(time)
