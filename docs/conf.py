@@ -12,7 +12,6 @@ version = release = distribution_version("trajlab")
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
@@ -32,7 +31,7 @@ for path in sorted((here.parent / "notebooks").glob("*.ipynb")):
     shutil.copy2(path, here / "notebooks")
 
 nb_execution_mode = "cache"
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_in_temp = True
 nb_execution_timeout = 600
 nb_merge_streams = True
@@ -44,7 +43,6 @@ myst_heading_anchors = 3
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autosummary_generate = True
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_param = False

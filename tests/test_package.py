@@ -13,7 +13,7 @@ import pytest
 import trajlab as tl
 
 PUBLIC = """
-    Convention Recorder __version__ action_histogram concat episode episode_table from_episodes
+    Convention Recorder action_histogram concat episode episode_table from_episodes
     from_rollout plot_action_histogram plot_returns plot_state_trace returns stack_fields state_trace
     to_dataframe transitions validate
 """.split()
@@ -24,7 +24,7 @@ def test_public_names_are_these_and_no_others():
     assert [name for name in PUBLIC if not hasattr(tl, name)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "__version__"])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_have_a_docstring_and_say_where_they_live(name):
     assert re.match(r"[A-Z]", getattr(tl, name).__doc__)
     assert getattr(tl, name).__name__ == name

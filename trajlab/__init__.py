@@ -1,5 +1,7 @@
 """Record RL rollouts in JAX, episode by episode, and look at them as labelled xarray data."""
 
+from importlib.metadata import version
+
 # Record
 from trajlab.recorder import Recorder, from_rollout
 from trajlab.capture.convention import Convention
@@ -21,6 +23,8 @@ from trajlab.analysis.states import state_trace
 from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+
+__version__ = version("trajlab")
 
 __all__ = [
     "Convention",

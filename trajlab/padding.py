@@ -39,9 +39,7 @@ def padding_value(dtype: np.dtype) -> np.generic:
         case "M" | "m":
             return dtype.type("NaT", np.datetime_data(dtype)[0])
         case _:
-            raise TypeError(
-                f"a field of dtype {dtype} has no padding; expected a bool, number, string or time dtype"
-            )
+            raise TypeError(f"a field of dtype {dtype} has no padding; expected a bool, number, string or time dtype")
 
 
 def padding_text(dtype: np.dtype) -> str:

@@ -6,11 +6,11 @@ rank and row are the same number.
 """
 
 import dataclasses
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from trajlab.block.layout import DONE, ENDS, GAP, MARKS, NOT_RECORDED, RESET, TERMINATED, TRUNCATED
+from trajlab.block.layout import DONE, ENDS, MARKS, NOT_RECORDED, RESET, TERMINATED, TRUNCATED
 
 REASON_CUT, REASON_DONE, REASON_TRUNCATED, REASON_TERMINATED = range(4)
 
@@ -35,7 +35,7 @@ class Rules:
         Which flags are recorded.
     """
 
-    autoreset: Literal["same_step", "next_step", "disabled"]
+    autoreset: str
     previous_row: bool
     drops_first: bool
     first_is_transition: bool
@@ -104,7 +104,7 @@ class RankMap:
             return ranks
         bases = np.stack([span.base for span in self.spans])
         low, high = np.zeros(len(ranks), np.intp), np.full(len(ranks), len(self.spans) - 1)
-        for _ in range(int(len(self.spans)).bit_length()):
+        for _ in range(len(self.spans).bit_length()):
             middle = (low + high + 1) // 2
             right = bases[middle, columns] <= ranks
             low, high = np.where(right, middle, low), np.where(right, high, middle - 1)
@@ -169,67 +169,78 @@ class _Events(NamedTuple):
     bits: np.ndarray
 
 
+class _Fed(NamedTuple):
+    """All that has been taken so far; replaced as a whole, so that an interrupted call leaves nothing half done."""
+
+    rows: int
+    counts: np.ndarray
+    spans: tuple[Span, ...]
+    events: tuple[_Events, ...]
+    num_ends: int
+
+
 class Segmenter:
     """Takes the bytes of flags as they come, each once, and makes the table of episodes when asked."""
 
     def __init__(self, width: int, rules: Rules) -> None:
         """Start with no rows of `width` columns."""
         self.rules = rules
-        self.rows = 0
-        self._counts = np.zeros(width, np.int64)
-        self._spans: list[Span] = []
-        self._events: list[_Events] = []
+        self._fed = _Fed(0, np.zeros(width, np.int64), (), (), 0)
 
     def feed(self, flags: np.ndarray) -> None:
         """Take the flags (R, width) of the next rows."""
         if not len(flags):
             return
-        columns_of_events, local = np.nonzero((flags & ~NOT_RECORDED).T)
+        rows, counts, spans, events, num_ends = self._fed
+        columns, local = np.nonzero((flags & ~NOT_RECORDED).T)
         if (flags & NOT_RECORDED).any():
-            span, before = _masked_span(flags, self.rows, self._counts)
-            ranks = before[local, columns_of_events]
+            span, before = _masked_span(flags, rows, counts)
+            ranks = before[local, columns]
         else:
-            span = Span(self.rows, len(flags), self._counts.copy())
-            ranks = self._counts[columns_of_events] + local
-        bits = flags[local, columns_of_events]
+            span = Span(rows, len(flags), counts)
+            ranks = counts[columns] + local
+        bits = flags[local, columns]
         masked = (bits & NOT_RECORDED) != 0
         bits = np.where(masked, bits & MARKS, bits)
         kept = bits != 0
-        events = _Events(columns_of_events, ranks, local + self.rows, bits)
-        self._events.append(_Events(*(values[kept] for values in events)))
-        self._counts = self._counts + span.counts()
-        self._add_span(span)
-        self.rows += len(flags)
+        new = _Events(*(values[kept] for values in (columns, ranks, local + rows, bits)))
+        self._fed = _Fed(
+            rows + len(flags),
+            counts + span.counts(),
+            _with_span(spans, span),
+            (*events, new),
+            num_ends + len(new.rank),
+        )
 
-    def _add_span(self, span: Span) -> None:
-        """Add a span; join it with earlier ones of no more rows, so that their number stays logarithmic."""
-        while self._spans and (
-            self._spans[-1].rows <= span.rows or (self._spans[-1].offsets is None and span.offsets is None)
-        ):
-            span = _joined(self._spans.pop(), span)
-        self._spans.append(span)
+    @property
+    def rows(self) -> int:
+        """Number of rows so far."""
+        return self._fed.rows
 
     @property
     def num_ends(self) -> int:
-        """Number of cells with an end flag or a mark so far: no fewer than the episodes that have ended."""
-        return sum(len(events.rank) for events in self._events)
-
-    @property
-    def recorded_cells(self) -> int:
-        """Number of recorded cells so far."""
-        return int(self._counts.sum())
+        """Number of cells with an end flag or a mark so far; at most two episodes have ended at each."""
+        return self._fed.num_ends
 
     def ranks(self) -> RankMap:
         """Return the map from ranks to rows, as of now."""
-        return RankMap(tuple(self._spans))
+        return RankMap(self._fed.spans)
 
     def table(self) -> tuple[Episodes, int]:
         """Return the episodes of all rows so far, and how many cells had none before them to read from."""
-        self._events = [_concatenated(self._events)] if self._events else []
-        events = self._events[0] if self._events else _no_events()
+        fed = self._fed
+        events = _concatenated(fed.events) if fed.events else _no_events()
+        self._fed = fed._replace(events=(events,))
         marks, ends = _merged(events, self.rules.previous_row)
-        segments = _segments(marks, self._counts, self.rules.starts_fresh)
+        segments = _segments(marks, fed.counts, self.rules.starts_fresh)
         return _episodes(segments, ends, self.rules, self.ranks())
+
+
+def _with_span(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:
+    """Add a span; join it with earlier ones of no more rows, so that their number stays logarithmic."""
+    while spans and (spans[-1].rows <= span.rows or (spans[-1].offsets is None and span.offsets is None)):
+        spans, span = spans[:-1], _joined(spans[-1], span)
+    return (*spans, span)
 
 
 def _masked_span(flags: np.ndarray, start: int, base: np.ndarray) -> tuple[Span, np.ndarray]:
@@ -243,10 +254,11 @@ def _masked_span(flags: np.ndarray, start: int, base: np.ndarray) -> tuple[Span,
 
 
 def _no_events() -> _Events:
-    return _Events(*(np.zeros(0, np.int64) for _ in range(3)), np.zeros(0, np.uint8))
+    none = np.zeros(0, np.int64)
+    return _Events(none, none, none, np.zeros(0, np.uint8))
 
 
-def _concatenated(events: list[_Events]) -> _Events:
+def _concatenated(events: tuple[_Events, ...]) -> _Events:
     return _Events(*(np.concatenate(values) for values in zip(*events, strict=True)))
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
-from trajlab.analysis.groups import Groups, GroupsArgument, make_groups
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.made import (
     as_rows,
     field_of,

@@ -23,9 +23,7 @@ class ValueCounter:
         self.values: np.ndarray = np.zeros(0, np.int64)
         self.counts = np.zeros((groups, components, 0), np.int64)
 
-    def add(
-        self, values: np.ndarray, group: np.ndarray | None = None, missing: np.ndarray | None = None
-    ) -> None:
+    def add(self, values: np.ndarray, group: np.ndarray | None = None, missing: np.ndarray | None = None) -> None:
         """Count values (M, component).
 
         Parameters
@@ -79,7 +77,7 @@ def _coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if largest - smallest >= MAX_DENSE:
         seen, codes = _sorted_codes(values)
         return seen.astype(wide), codes
-    if 0 <= smallest and largest < FEW:
+    if smallest >= 0 and largest < FEW:
         return np.arange(largest + 1, dtype=wide), values
     codes = (values.astype(wide) - wide(smallest)).astype(np.intp)
     return np.arange(largest - smallest + 1, dtype=wide) + wide(smallest), codes

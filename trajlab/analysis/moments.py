@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def sum_by_index(index: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
     return _indicator(index, size) @ rows
 
 
-def _indicator(index: np.ndarray, size: int):  # noqa: ANN202 - scipy has no types
+def _indicator(index: np.ndarray, size: int) -> Any:
     """Return the sparse matrix (size, M) with a one at ``[index[m], m]``."""
     from scipy import sparse
 
@@ -129,6 +130,7 @@ class Packer:
         for first, last in _equal_runs(counts, TILE // max(self.rows.shape[1], 1)):
             if counts[first]:
                 block = self.rows[self.starts[first] : self.starts[last]]
+                block = block.astype(np.int16) if block.dtype.itemsize == 1 else block  # sorts three times faster
                 block = block.reshape(last - first, counts[first], -1).transpose(0, 2, 1)
                 out[:, first:last] = sorted_quantiles(np.sort(block, axis=-1), quantiles)
         return out

@@ -1,12 +1,14 @@
 """How a field goes over the steps of an episode."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups, GroupsArgument, make_groups
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.made import (
     as_rows,
     field_of,
@@ -115,7 +117,7 @@ def _time_ranges(ds: xr.Dataset, name: str, packs: bool) -> Iterator[xr.Dataset]
     alive = np.cumsum(np.bincount(cells.counts, minlength=len(cells.labels) + 1)[::-1])[::-1][1:]
     which = (np.cumsum(alive) - alive) * row // MAX_PACKED
     edges = [0, *(np.flatnonzero(np.diff(which)) + 1), len(alive)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         yield ordered.isel({TIME: slice(start, stop)})
 
 

@@ -46,7 +46,9 @@ class Chunk(NamedTuple):
 
 def flag_bytes(flags: tuple[Any, ...], slots: tuple[str, ...], mask: Any, xp: Any) -> Any:
     """Return the byte of flags per cell (T, N) from the single flags, already (T, N), and the mask."""
-    byte = sum((xp.where(flag.astype(bool), FLAG_BITS[slot], np.uint8(0)) for flag, slot in zip(flags, slots, strict=True)))
+    byte = sum(
+        (xp.where(flag.astype(bool), FLAG_BITS[slot], np.uint8(0)) for flag, slot in zip(flags, slots, strict=True))
+    )
     return byte if mask is None else xp.where(mask, byte, NOT_RECORDED)
 
 

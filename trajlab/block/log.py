@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -130,8 +129,9 @@ class LogView:
 
     def spans(self) -> Iterator[tuple[Block, int, int]]:
         """Yield each block with the log's rows it holds, from and up to."""
-        for block, after in itertools.pairwise([*self.blocks, None]):
-            yield block, block.start, self.rows if after is None else min(after.start, self.rows)
+        ends = [block.start for block in self.blocks[1:]] + [self.rows]
+        for block, end in zip(self.blocks, ends, strict=True):
+            yield block, block.start, end
 
     def index_of(self, name: str) -> tuple[int, Field]:
         """Return a field and its place among those of its home."""
@@ -193,7 +193,7 @@ class Log:
         """
         block = self._block_for(rows, length)
         row = rows - block.start
-        assert 0 <= row and row + length <= block.capacity
+        assert row >= 0 and row + length <= block.capacity
         function = self._functions.get((is_step, want_flags))
         if function is None:
             function = self._functions[is_step, want_flags] = device_append(

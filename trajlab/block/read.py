@@ -73,7 +73,9 @@ def _gather_host(view: np.ndarray, rows: np.ndarray, columns: np.ndarray, inner:
 
 
 @functools.partial(jax.jit, static_argnames="axes")
-def _take(array: jax.Array, rows: jax.Array, columns: jax.Array, keys: tuple[jax.Array, ...], axes: tuple[int, ...]) -> jax.Array:
+def _take(
+    array: jax.Array, rows: jax.Array, columns: jax.Array, keys: tuple[jax.Array, ...], axes: tuple[int, ...]
+) -> jax.Array:
     cells = array[rows, columns]
     for axis, key in zip(axes, keys, strict=True):
         cells = jnp.take(cells, key, axis=axis + 1, mode="clip")

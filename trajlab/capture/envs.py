@@ -28,7 +28,9 @@ def env_columns(envs: Any, num_envs: int, what: str) -> np.ndarray:
     array = np.atleast_1d(np.asarray(envs))
     if array.dtype == bool:
         if array.shape != (num_envs,):
-            raise ValueError(f"{what} is a mask of shape {array.shape}; expected ({num_envs},), one entry per environment")
+            raise ValueError(
+                f"{what} is a mask of shape {array.shape}; expected ({num_envs},), one entry per environment"
+            )
         return np.flatnonzero(array)
     if array.size == 0:
         return np.zeros(0, np.int64)

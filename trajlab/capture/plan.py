@@ -8,8 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from trajlab.block.layout import Field, Layout
-from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES, Convention, Roles, apply_convention
+from trajlab.block.layout import Field, Home, Layout
+from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES, Convention, apply_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.select import Fields, computed_name, select_fields
 from trajlab.capture.tree import call_on_chunk, merge_extra, named_leaves
@@ -99,14 +99,11 @@ class Plan:
                     "the first call records only some environments, so their number is not known yet; "
                     "give it: Recorder(num_envs=...)"
                 )
-            lead, sizes = "N", (("N", num_envs),)
-        else:
-            sizes = self._sizes_of(by_name, lead, letters, num_envs)
-        stored = tuple(
-            self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items()
-        )
+            lead = "N"
+        sizes = (("N", num_envs),) if is_partial else self._sizes_of(by_name, lead, letters, num_envs)
+        stored = tuple(self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items())
         flag_leaves = [by_name[source] for source in self._flag_sources()]
-        home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"
+        home: Home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"
         total = math.prod(size for _, size in sizes)
         columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
         self.layout = Layout(stored, self.flag_slots, home, roles.axes, sizes, columns)
@@ -264,7 +261,9 @@ class Plan:
             problems += self._problems(leaf, field, lead, axes)
         for leaf, source in zip(leaves[len(self.layout.fields) :], self._flag_sources(), strict=True):
             if tuple(leaf.shape) != lead:
-                problems.append(f"the flag {source!r} has shape {tuple(leaf.shape)}; expected {_lead_text(axes)} = {lead}")
+                problems.append(
+                    f"the flag {source!r} has shape {tuple(leaf.shape)}; expected {_lead_text(axes)} = {lead}"
+                )
             elif np.dtype(leaf.dtype).kind not in "bfiu" and not jax.dtypes.issubdtype(leaf.dtype, np.floating):
                 problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
         if mask is not None and tuple(mask.shape) != lead:
@@ -285,7 +284,7 @@ class Plan:
             return [] if ok else [f"{label} has dtype {dtype}; the first chunk held PRNG keys"]
         out = []
         if shape[len(lead) :] != field.shape:
-            out.append(f"{label} has cells of shape {shape[len(lead):]}; the first chunk's had {field.shape}")
+            out.append(f"{label} has cells of shape {shape[len(lead) :]}; the first chunk's had {field.shape}")
         if not _fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
             out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
         return out
@@ -299,7 +298,7 @@ def _fits(got: Any, stored: np.dtype) -> bool:
         return True
     if not isinstance(got, np.dtype):
         return False
-    return got.kind == stored.kind == "U" and got.itemsize <= stored.itemsize or got.newbyteorder("=") == stored
+    return (got.kind == stored.kind == "U" and got.itemsize <= stored.itemsize) or got.newbyteorder("=") == stored
 
 
 def _lead_text(axes: str) -> str:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.block.log import Block
 from trajlab.dataset.lazy import lazy_base
-from trajlab.dataset.source import FieldArray, IterationArray, Source
+from trajlab.dataset.source import FieldArray, IterationArray, PerTransition, Source
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
@@ -25,26 +25,31 @@ def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndar
     Fields that are read one row earlier than they stand, and logs with masked cells, are left to slower ways.
     """
     found: Source | None = None
-    chosen: np.ndarray | None = None
+    chosen = np.zeros(0, np.intp)
     for variable in variables.values():
         base = lazy_base(variable)
-        if base is None or not isinstance(base[0], (FieldArray, IterationArray)):
+        if base is None or not isinstance(base[0], PerTransition):
             return None
         array, key = base
         episodes = _episodes_of(key[0], array.shape[0])
-        whole = all(isinstance(k, slice) and len(range(n)[k]) == n and k.step in (None, 1) for k, n in zip(key[1:], array.shape[1:], strict=True))
+        is_whole = all(_is_whole(k, size) for k, size in zip(key[1:], array.shape[1:], strict=True))
         is_moved = isinstance(array, FieldArray) and array.field.moved
-        if episodes is None or not whole or is_moved or not array.source.ranks.is_identity:
+        if episodes is None or not is_whole or is_moved or not array.source.ranks.is_identity:
             return None
-        if found is not None and (array.source is not found or not np.array_equal(episodes, chosen)):
+        if found is None:
+            found, chosen = array.source, episodes
+        elif array.source is not found or not np.array_equal(episodes, chosen):
             return None
-        found, chosen = array.source, episodes
-    if found is None or chosen is None or len(np.unique(chosen)) < len(chosen):
+    if found is None or len(np.unique(chosen)) < len(chosen):
         return None
     wanted = int(found.episodes.length[chosen].sum())
     if wanted * SPARSE < found.view.rows * found.view.layout.width:
         return None
     return found, chosen
+
+
+def _is_whole(key: Any, size: int) -> bool:
+    return isinstance(key, slice) and range(size)[key] == range(size)
 
 
 def _episodes_of(key: Any, size: int) -> np.ndarray | None:
@@ -103,12 +108,14 @@ def _tile(
     valid = None if is_full else here() >= 0
     values = {}
     for name, variable in variables.items():
-        array = lazy_base(variable)[0]  # type: ignore[index]
-        if isinstance(array, IterationArray):
-            flat = np.repeat(source.iteration_of(np.arange(start, stop)), width)
-        else:
-            rows = source.view.read_rows(array.field.name, block, start, stop)
+        base = lazy_base(variable)
+        assert base is not None
+        if isinstance(base[0], FieldArray):
+            rows = source.view.read_rows(base[0].field.name, block, start, stop)
             flat = rows.reshape(-1, *rows.shape[2:])
+        else:
+            assert isinstance(base[0], IterationArray)
+            flat = np.repeat(source.iteration_of(np.arange(start, stop)), width)
         values[name] = flat if valid is None else flat[valid]
 
     def locate() -> tuple[np.ndarray, np.ndarray]:
@@ -121,9 +128,7 @@ def _tile(
     return values, locate
 
 
-def _labels(
-    column: np.ndarray, start: np.ndarray, length: np.ndarray, first: int, end: int, width: int
-) -> np.ndarray:
+def _labels(column: np.ndarray, start: np.ndarray, length: np.ndarray, first: int, end: int, width: int) -> np.ndarray:
     """Return which episode each cell of a block belongs to, (width, rows) int32, -1 for none."""
     rows = end - first
     low, high = np.maximum(start, first) - first, np.minimum(start + length, end) - first

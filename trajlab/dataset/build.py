@@ -105,16 +105,14 @@ def _schema_attrs() -> dict[str, Any]:
 
 def empty_dataset() -> xr.Dataset:
     """Return a Dataset of no episode and no field."""
-    ints, bools = np.zeros(0, np.int64), np.zeros(0, bool)
-    values = {names.END_REASON: np.zeros(0, "<U10")} | dict.fromkeys(
-        (names.COMPLETE, names.START_SEEN, names.FINAL_KNOWN), bools
-    )
-    coords = {name: (names.EPISODE, values.get(name, ints)) for name in (names.EPISODE, *names.EPISODE_COORDS)}
-    coords |= {
-        names.TIME: (names.TIME, ints),
-        names.MASK: ((names.EPISODE, names.TIME), np.zeros((0, 0), bool)),
+    ints, bools, texts = np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0, _REASONS.dtype)
+    kinds = {names.END_REASON: texts} | dict.fromkeys((names.COMPLETE, names.START_SEEN, names.FINAL_KNOWN), bools)
+    coords: dict[str, Any] = {
+        name: (names.EPISODE, kinds.get(name, ints)) for name in (names.EPISODE, *names.EPISODE_COORDS)
     }
-    iteration = ((names.EPISODE, names.TIME), np.zeros((0, 0), np.int64), _dtype_attrs(np.dtype(np.int64)))
+    cells = (names.EPISODE, names.TIME)
+    coords |= {names.TIME: (names.TIME, ints), names.MASK: (cells, np.zeros((0, 0), bool))}
+    iteration = (cells, np.zeros((0, 0), np.int64), _dtype_attrs(np.dtype(np.int64)))
     return xr.Dataset({names.ITERATION: iteration}, coords, _schema_attrs())
 
 

@@ -94,7 +94,9 @@ def from_episodes(
     dataset = build_dataset(
         source,
         rules=Rules("next_step", False, False, False, True, ()),
-        finals=[FinalOrigins(f, None, None) for f in layout.fields if f.role == "observation"] if has_final.any() else [],
+        finals=[FinalOrigins(f, None, None) for f in layout.fields if f.role == "observation"]
+        if has_final.any()
+        else [],
         envs=np.zeros(1, np.int64),
         env_coords={},
         labels=make_labels(layout.fields, dims, coords, units, _same_dims(layout.fields, observation)),
@@ -143,7 +145,9 @@ def _check_alike(parsed: list[_Episode], lengths: np.ndarray, has_final: np.ndar
             if len(array) != rows:
                 problems.append(f"{label}: {name!r} has {len(array)} rows; expected {rows}")
             if array.shape[1:] != first[name].shape[1:]:
-                problems.append(f"{label}: {name!r} has cells of shape {array.shape[1:]}; episode 0 {first[name].shape[1:]}")
+                problems.append(
+                    f"{label}: {name!r} has cells of shape {array.shape[1:]}; episode 0 {first[name].shape[1:]}"
+                )
             if array.dtype != first[name].dtype and array.dtype.kind != "U":
                 problems.append(f"{label}: {name!r} has dtype {array.dtype}; episode 0 {first[name].dtype}")
         for flag in FLAG_SLOTS:

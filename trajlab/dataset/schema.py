@@ -5,10 +5,10 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.deep import deep_problems
+from trajlab.dataset.fields import as_text, shown_as
 from trajlab.dataset.fields import field_names as field_names
 from trajlab.dataset.fields import final_names as final_names
 from trajlab.dataset.fields import resolve_field as resolve_field
-from trajlab.dataset.fields import as_text, shown_as
 from trajlab.errors import raise_all
 from trajlab.padding import padding_text
 

@@ -48,10 +48,11 @@ class Source:
         return self.iterations[np.searchsorted(self.iteration_rows, rows, side="right") - 1]
 
 
-class _PerTransition(LazyArray):
+class PerTransition(LazyArray):
     """An array (episode, time, ...) over a source, padded where no transition is."""
 
     def __init__(self, source: Source, inner: tuple[int, ...], dtype: Any) -> None:
+        """Show `source` with the given inner shape and dtype."""
         super().__init__((len(source.episodes.length), source.longest, *inner), dtype)
         self.source = source
 
@@ -78,7 +79,7 @@ class _PerTransition(LazyArray):
         return int(np.clip(self.source.episodes.length[episode] - time.min(), 0, len(time)).sum())
 
 
-class FieldArray(_PerTransition):
+class FieldArray(PerTransition):
     """One recorded field."""
 
     def __init__(self, source: Source, name: str) -> None:
@@ -91,7 +92,7 @@ class FieldArray(_PerTransition):
         return self.source.read(self.field.name, episode, time - int(self.field.moved), inner)
 
 
-class IterationArray(_PerTransition):
+class IterationArray(PerTransition):
     """The iteration of each transition."""
 
     def __init__(self, source: Source) -> None:

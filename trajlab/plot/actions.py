@@ -7,14 +7,14 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.actions import action_histogram
-from trajlab.analysis.groups import GroupsArgument
+from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.made import field_of, inner_dims, title_of
-from trajlab.plot import _style
+from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
-MAX_BARS = 60
+MAX_BARS = 120
 """More bars than this become the outline of all of them."""
 MAX_TICKS = 24
 """Up to so many values each has a tick of its own."""
@@ -34,7 +34,8 @@ def plot_action_histogram(
     """Draw `action_histogram`: how often each action was taken, one panel per component.
 
     Without `by` the height is `count`. With it groups stand side by side in colours, and the height is
-    `share`, since groups differ in their number of transitions.
+    `share`, since groups differ in their number of transitions. Bars of actions with long names lie on their
+    side.
 
     Parameters
     ----------
@@ -56,20 +57,22 @@ def plot_action_histogram(
         When the field has more than 24 components, or `ax` does not hold one Axes for each.
     """
     name = field_of(ds, field)
-    titles = _style.component_titles(ds, name)
+    titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     result = action_histogram(ds, field, by=by, bins=bins, labels=labels, groups=groups)
-    panels = _style.make_panels(len(titles), ax)
+    panels = _style.make_panels(len(titles), ax, share_y=True)
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
     colors = _colors(ds, panels, by, heights.shape[0])
+    units = _text.component_units(ds, name)
     handles: list[Any] = []
-    for ax_, component, title in zip(panels.axes, range(len(titles)), titles, strict=True):
-        handles = _draw(ax_, result, heights[:, component], colors, kwargs)
-        if len(titles) > 1:
-            ax_.set_title(title)
-    _label(ds, name, panels, result, by, inner_dims(ds, name))
+    for number, ax_ in enumerate(panels.axes):
+        title = titles[number] if len(titles) > 1 else title_of(ds, name)
+        handles = _draw(ax_, result, heights[:, number], colors, kwargs)
+        _label(panels, number, _text.with_units(title, units[number]), result, by)
+    counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
+    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result)])
     if by is not None and handles:
-        _style.write_legend(panels, handles, _style.group_labels(result, by), _style.group_title(result, by))
+        _text.write_legend(panels, handles, _text.group_labels(result, by), _text.group_title(result, by))
     return panels.result()
 
 
@@ -94,33 +97,56 @@ def _draw(
 ) -> list[Any]:
     """Draw heights (group, place); return one artist per group."""
     if not result.attrs["num_transitions"]:
-        _style.write_empty(ax)
+        _text.write_empty(ax)
         return []
     if "bin" in result.dims:
         edges = np.append(result["bin_left"].values, result["bin_right"].values[-1])
         return _draw_outlines(ax, edges, heights, colors, kwargs)
-    values = result["value"].values
-    places = values.astype(float) if values.dtype.kind in "iub" and "label" not in result.coords else np.arange(len(values))
+    places, texts = _places(result)
     if (np.diff(places) > 1).any():
         return _draw_needles(ax, places, heights, colors, kwargs)
-    if heights.size > MAX_BARS:
-        edges = np.append(places - 0.5, places[-1] + 0.5)
-        return _draw_outlines(ax, edges, heights, colors, kwargs)
-    artists = _draw_bars(ax, places, heights, colors, kwargs)
-    if len(places) <= MAX_TICKS or values.dtype.kind == "U":
-        texts = result["label"].values if "label" in result.coords else values
-        _style.label_ticks(ax, places, [str(text) for text in texts])
-    return artists
+    if heights.size <= MAX_BARS:
+        return _draw_bars(ax, places, heights, colors, texts, kwargs)
+    if texts is not None:
+        _text.label_ticks(ax, places, texts)
+    edges = np.append(places - 0.5, places[-1] + 0.5)
+    return _draw_outlines(ax, edges, heights, colors, kwargs)
+
+
+def _places(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
+    """Return where each value stands, and the texts of the ticks where each has its own."""
+    values = result["value"].values
+    if "label" in result.coords:
+        return values.astype(float), [str(text) for text in result["label"].values]
+    if values.dtype.kind not in "iub":
+        return np.arange(float(len(values))), [str(value) for value in values]
+    return values.astype(float), [str(value) for value in values] if len(values) <= MAX_TICKS else None
 
 
 def _draw_bars(
-    ax: "matplotlib.axes.Axes", places: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+    ax: "matplotlib.axes.Axes",
+    places: np.ndarray,
+    heights: np.ndarray,
+    colors: Sequence[Any],
+    texts: list[str] | None,
+    kwargs: dict[str, Any],
 ) -> list[Any]:
-    width = 0.8 / len(heights)
+    """Draw bars, groups side by side; lying, from top to bottom, where their names are long."""
+    sideways = texts is not None and _text.needs_sideways(ax, texts)
+    thick = 0.8 / len(heights)
     artists = []
     for number, (height, color) in enumerate(zip(heights, colors, strict=True)):
-        shift = (number - (len(heights) - 1) / 2) * width
-        artists.append(ax.bar(places + shift, height, **{"width": width, "color": color, **kwargs}))
+        at = places + (number - (len(heights) - 1) / 2) * thick
+        if sideways:
+            artists.append(ax.barh(at, height, **{"height": thick, "color": color, **kwargs}))
+        else:
+            artists.append(ax.bar(at, height, **{"width": thick, "color": color, **kwargs}))
+    if sideways:
+        ax.set_yticks(places, texts)
+        if not ax.yaxis_inverted():
+            ax.invert_yaxis()
+    elif texts is not None:
+        _text.label_ticks(ax, places, texts)
     return artists
 
 
@@ -146,23 +172,24 @@ def _draw_needles(
     return artists
 
 
-def _label(
-    ds: xr.Dataset, name: str, panels: _style.Panels, result: xr.Dataset, by: str | None, inner: tuple[str, ...]
-) -> None:
+def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, by: str | None) -> None:
+    """Name both axes of a panel; in a figure of our own all panels share the height, named once a row."""
     from matplotlib.ticker import PercentFormatter
 
-    title = title_of(ds, name)
-    units = _style.component_units(ds, name)
-    for number, ax in enumerate(panels.axes):
-        ax.set_xlabel(_style.with_units(title, units[number]))
-        label = "share of the group's transitions" if by is not None else "transitions"
-        _style.write_ylabel(panels, ax, label)
-        if by is not None:
-            ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-        else:
-            _style.plain_numbers(ax.yaxis, whole=True)
-    counted = f"{result.attrs['num_transitions']:,} transitions of {_style.count_text(result.attrs)}"
-    _style.write_title(panels, [f"{title}: {counted}", *_left_out(result)])
+    ax = panels.axes[number]
+    sideways = ax.yaxis_inverted()
+    height, place = (ax.xaxis, ax.yaxis) if sideways else (ax.yaxis, ax.xaxis)
+    place.set_label_text(label)
+    if by is not None:
+        height.set_major_formatter(PercentFormatter(1.0))
+    else:
+        _text.plain_numbers(height, whole=True)
+    text = "share of the group's transitions" if by is not None else "transitions"
+    if sideways:
+        height.set_label_text(text)
+        return
+    if panels.figure is None or number % _style.columns_of(len(panels.axes)) == 0:
+        _text.write_ylabel(panels, ax, text)
 
 
 def _left_out(result: xr.Dataset) -> list[str]:

@@ -1,5 +1,6 @@
 """Returns and lengths of episodes over training."""
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import xarray as xr
 from trajlab.analysis.returns import returns
 from trajlab.errors import unknown_name
 from trajlab.names import COMPLETE, EPISODE, LENGTH, START_ITERATION
-from trajlab.plot import _style
+from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -63,7 +64,7 @@ def plot_returns(
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs["field"])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
-    titles = [title.replace(name, "return", 1) for title in _style.component_titles(ds, name)]
+    titles = [title.replace(name, "return", 1) for title in _text.component_titles(ds, name)]
     _style.check_panels(ds, name, len(titles))
     along = _along(result, x)
     count = len(titles) + 1
@@ -74,7 +75,7 @@ def plot_returns(
         handles = _draw(ax_, along.values, values, result[COMPLETE].values, kwargs)
     _label(ds, name, panels, result, along, titles, discount)
     if handles:
-        _style.write_legend(panels, list(handles.values()), list(handles))
+        _text.write_legend(panels, list(handles.values()), list(handles))
     return np.asarray(panels.result())
 
 
@@ -94,7 +95,7 @@ def _draw(
 ) -> dict[str, Any]:
     """Draw one value per episode; return an artist for each entry of the legend."""
     if not len(values):
-        _style.write_empty(ax)
+        _text.write_empty(ax)
         return {}
     colors = _style.cycle(ax)
     size = float(np.clip(20_000 / len(values), 4, 20))
@@ -104,12 +105,12 @@ def _draw(
         opacity = float(np.clip(1000 / len(values), 0.2, 0.8))
         own = {"color": colors[0], "alpha": opacity, "linewidths": 0, **style, **kwargs}
         ax.scatter(along[complete], values[complete], **own)
-        handles[f"complete ({complete.sum():,})"] = _style.dot(own["color"])
+        handles[f"complete ({complete.sum():,})"] = _text.dot(own["color"])
     if not complete.all():
         rest = ~complete
         own = {"marker": "^", "facecolors": "none", "edgecolors": colors[5], "linewidths": 0.9}
         ax.scatter(along[rest], values[rest], **{**own, **style, "s": size + 10, "zorder": 3})
-        handles[f"not complete ({rest.sum():,})"] = _style.dot(colors[5], "^", filled=False)
+        handles[f"not complete ({rest.sum():,})"] = _text.dot(colors[5], "^", filled=False)
     places, medians, each = running_median(along[complete], values[complete])
     if len(places):
         (line,) = ax.plot(places, medians, color=colors[1], linewidth=2.0, zorder=4)
@@ -132,7 +133,7 @@ def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
     first = np.searchsorted(along, along, side="left")
     which = np.unique(first // each, return_inverse=True)[1]
     edges = np.searchsorted(which, np.arange(which[-1] + 2))
-    windows = list(zip(edges[:-1], edges[1:], strict=True))
+    windows = list(itertools.pairwise(edges))
     if len(windows) < 2:
         return nothing
     places = np.array([np.median(along[a:b]) for a, b in windows])
@@ -149,19 +150,19 @@ def _label(
     titles: list[str],
     discount: float,
 ) -> None:
-    units = [*_style.component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
+    units = [*_text.component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
     labels = [*titles, result[LENGTH].attrs.get("long_name", "episode length")]
-    place = _style.label_of(along) if "long_name" in along.attrs else str(along.name).replace("_", " ")
+    place = _text.label_of(along) if "long_name" in along.attrs else str(along.name).replace("_", " ")
     for number, ax in enumerate(panels.axes):
-        _style.write_ylabel(panels, ax, _style.with_units(labels[number], units[number]), share=0.9)
-        _style.plain_numbers(ax.yaxis)
+        _text.write_ylabel(panels, ax, _text.with_units(labels[number], units[number]), share=0.9)
+        _text.plain_numbers(ax.yaxis)
         if along.dtype.kind in "iu":
-            _style.plain_numbers(ax.xaxis, whole=True)
+            _text.plain_numbers(ax.xaxis, whole=True)
         if panels.figure is not None and number < len(panels.axes) - 1:
             ax.sharex(panels.axes[-1])
             ax.tick_params(labelbottom=False)
         else:
             ax.set_xlabel(place)
-    text = f"return and length of {_style.count_text(result.attrs)}"
+    text = f"return and length of {_text.count_text(result.attrs)}"
     discounted = f"discount {discount:g}" if discount != 1 else ""
-    _style.write_title(panels, [text, discounted] if discounted else [text])
+    _text.write_title(panels, [text, discounted] if discounted else [text])

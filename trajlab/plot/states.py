@@ -1,17 +1,19 @@
 """Traces of a field over the steps of an episode."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import GroupsArgument, make_groups
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import make_groups
 from trajlab.analysis.made import as_rows, field_of, inner_dims
 from trajlab.analysis.states import grouped_trace
 from trajlab.dataset.flat import iter_flat
 from trajlab.names import EPISODE, TIME
-from trajlab.plot import _style
+from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -63,7 +65,7 @@ def plot_state_trace(
         When the field has more than 24 components, or `ax` does not hold one Axes for each.
     """
     name = field_of(ds, field)
-    titles = _style.component_titles(ds, name)
+    titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
     result = grouped_trace(ds, name, chosen, quantiles)
@@ -78,7 +80,8 @@ def plot_state_trace(
         ax_.add_collection(behind[number])
         handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, colors, kwargs)
         _draw_alive(strips[number], result, by, colors)
-    _label(ds, name, panels, strips, result, len(singles), titles)
+    drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
+    _label(ds, name, panels, strips, result, len(singles), titles, drawn)
     _legend(panels, result, by, handles)
     return panels.result()
 
@@ -152,7 +155,7 @@ def _single_lines(
         edges = np.searchsorted(episode, np.arange(len(which) + 1))
         for component, segments in enumerate(lines):
             points = np.column_stack([time, rows[:, component]])
-            segments += [points[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            segments += [points[a:b] for a, b in itertools.pairwise(edges)]
     style: dict[str, Any] = {"linewidths": 0.6, "alpha": 0.35, "zorder": 1}
     return [LineCollection(segments, colors=shade or grey, **style) for segments in lines]
 
@@ -166,7 +169,7 @@ def _draw(
 ) -> dict[str, Any]:
     """Draw one component, arrays (group, time, ...); return an artist for each entry of the legend."""
     if not result.attrs["num_transitions"]:
-        _style.write_empty(ax)
+        _text.write_empty(ax)
         return {}
     time = result[TIME].values
     handles: dict[str, Any] = {}
@@ -218,8 +221,10 @@ def _draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, 
             ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
             ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
-    ax.set_ylim(0, max(counts.max(initial=0) * 1.1, 1))
-    _style.plain_numbers(ax.yaxis, whole=True, most=2)
+    most = int(counts.max(initial=0))
+    ax.set_ylim(0, max(most * 1.1, 1))
+    ax.set_yticks([0, most] if most else [0])
+    _text.plain_numbers(ax.yaxis)
 
 
 def _label(
@@ -230,28 +235,30 @@ def _label(
     result: xr.Dataset,
     num_singles: int,
     titles: Sequence[str],
+    drawn: Sequence[str],
 ) -> None:
+    """Name the axes and write the title, which says what is `drawn` where the legend names groups."""
     title = str(ds[name].attrs.get("long_name", name))
-    units = _style.component_units(ds, name)
-    time = _style.label_of(result[TIME]) if "units" in result[TIME].attrs else "time [steps]"
+    units = _text.component_units(ds, name)
+    time = _text.label_of(result[TIME]) if "units" in result[TIME].attrs else "time [steps]"
     columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
-        _style.write_ylabel(panels, ax, _style.with_units(label, units[number]))
+        _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.figure is None or number >= len(titles) - columns:
             strip.set_xlabel(time)
     n = str(result["n"].attrs["long_name"])
-    lines = [f"{title}: {_style.count_text(result.attrs)}"]
-    behind = f"{num_singles} single episode{'' if num_singles == 1 else 's'} behind" if num_singles else ""
-    lines += [", ".join(part for part in (behind, f"n: {n}") if part)]
-    _style.write_title(panels, lines)
+    lines = [f"{title}: {_text.count_text(result.attrs)}"]
+    lines += [f"{num_singles} drawn singly; n: {n}" if num_singles else f"n: {n}"]
+    lines += [", ".join(sorted(drawn, key=lambda key: key != "mean"))] if drawn else []
+    _text.write_title(panels, lines)
 
 
 def _legend(panels: _style.Panels, result: xr.Dataset, by: str | None, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
     if by is not None and groups:
-        _style.write_legend(panels, groups, _style.group_labels(result, by), _style.group_title(result, by))
+        _text.write_legend(panels, groups, _text.group_labels(result, by), _text.group_title(result, by))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")
-        _style.write_legend(panels, [handles[key] for key in order], order)
+        _text.write_legend(panels, [handles[key] for key in order], order)

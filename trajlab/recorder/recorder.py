@@ -14,7 +14,7 @@ from trajlab.capture.select import Fields, check_fields
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
-from trajlab.recorder.session import Counters, Mark, Session
+from trajlab.recorder.session import Counters, Mark, Options, Session
 from trajlab.recorder.summary import html_summary, text_summary
 
 Incomplete = Literal["keep", "drop"]
@@ -57,7 +57,7 @@ class Recorder:
     --------
     >>> import numpy as np, trajlab as tl
     >>> rec = tl.Recorder()
-    >>> obs = np.array([[0.0], [1.0], [2.0], [0.0]])            # (T, N) = (4, 1)
+    >>> obs = np.array([[0.0], [1.0], [2.0], [0.0]])  # (T, N) = (4, 1)
     >>> done = np.array([[False], [False], [True], [False]])
     >>> rec.record({"obs": obs, "done": done})
     >>> rec.to_dataset()["length"].values
@@ -83,15 +83,9 @@ class Recorder:
             if value is not None and (not isinstance(value, (int, np.integer)) or value < 1):
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
         self._fields, self._convention, self._envs = fields, as_convention(convention), envs
-        self._max_episodes, self._num_envs = max_episodes, num_envs
-        self._session_options = {
-            "starts_fresh": starts_fresh,
-            "max_episodes": max_episodes,
-            "dims": dims,
-            "coords": coords,
-            "units": units,
-        }
-        self._enabled, self._closed, self._exact = enabled, False, False
+        self._num_envs = num_envs
+        self._options = Options(starts_fresh, max_episodes, dims, coords, units)
+        self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
@@ -174,7 +168,7 @@ class Recorder:
         with self._lock:
             self._check_open()
             sources = find_sources(chunk, extra, self._convention, self._fields)
-            is_mask = envs is not None and not isinstance(envs, slice) and getattr(envs, "dtype", None) == bool
+            is_mask = getattr(envs, "dtype", None) == np.dtype(bool)
             session = self._session or self._new_session(sources, is_step, envs is not None and not is_mask)
             plan, counters = session.plan, self._counters
             part = None
@@ -215,7 +209,7 @@ class Recorder:
             is_step=is_step,
             is_partial=is_partial,
         )
-        return Session(plan, exact=self._exact, lock=self._lock, **self._session_options)
+        return Session(plan, self._options, self._lock)
 
     @staticmethod
     def _step_mask(envs: Any, plan: Plan) -> Any:

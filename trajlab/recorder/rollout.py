@@ -58,6 +58,6 @@ def from_rollout(
         coords=coords,
         units=units,
     )
-    recorder._exact = True
+    recorder._options = recorder._options._replace(exact=True)
     recorder.record(chunk, mask=mask, iteration=iteration, **extra)
     return recorder.to_dataset(incomplete=incomplete)

@@ -21,6 +21,17 @@ from trajlab.dataset.source import Source
 from trajlab.segment import Episodes, RankMap, Rules, Segmenter
 
 
+class Options(NamedTuple):
+    """What the user asked of a recording; `exact` makes each block as long as its chunk."""
+
+    starts_fresh: bool
+    max_episodes: int | None
+    dims: Dims | None
+    coords: Coords | None
+    units: Units | None
+    exact: bool = False
+
+
 class Mark(NamedTuple):
     """A mark that waits for the next row: a reset by hand or a gap, of all or some environments."""
 
@@ -55,27 +66,17 @@ class Counters(NamedTuple):
 class Session:
     """The log of one recording with its plan; the `Recorder` holds the lock around every call."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        starts_fresh: bool,
-        max_episodes: int | None,
-        dims: Dims | None,
-        coords: Coords | None,
-        units: Units | None,
-        exact: bool,
-        lock: Any,
-    ) -> None:
+    def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
-        self.plan, self.max_episodes, self.lock = plan, max_episodes, lock
+        self.plan, self.max_episodes, self.lock = plan, options.max_episodes, lock
+        dims, coords = options.dims, options.coords
         layout, roles = plan.layout, plan.roles
         letters = [letter for letter, _ in layout.sizes if letter != "N"]
         self.axis_names = {letter: _single(dims, letter) for letter in letters}
         own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
         axis_labels = {name: (coords or {})[name] for name in self.axis_names.values() if name in (coords or {})}
         own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
-        self.labels = make_labels(layout.fields, own_dims, own_coords, units, plan.same_dims, letters)
+        self.labels = make_labels(layout.fields, own_dims, own_coords, options.units, plan.same_dims, letters)
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self.env_coords = self._env_coords(axis_labels)
         is_result = roles.moves_observation()
@@ -84,7 +85,7 @@ class Session:
             previous_row=roles.flags == "previous_row",
             drops_first=is_result or any(field.moved for field in layout.fields),
             first_is_transition=not is_result and any(field.moved for field in layout.fields),
-            starts_fresh=starts_fresh,
+            starts_fresh=options.starts_fresh,
             flag_slots=layout.flag_slots,
         )
         self.finals = [
@@ -94,7 +95,7 @@ class Session:
         ]
         if len(self.finals) < len(roles.slots["observation"]):
             self.finals = []
-        self.log = Log(layout, exact=exact)
+        self.log = Log(layout, exact=options.exact)
         self.columns = None if layout.columns is None else jnp.asarray(self.envs, jnp.int32)
         self.no_marks = jnp.zeros(layout.width, jnp.uint8)
         self.views: weakref.WeakSet[LogView] = weakref.WeakSet()

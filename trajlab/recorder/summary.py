@@ -38,7 +38,7 @@ def _facts(recorder: "Recorder") -> tuple[list[tuple[str, str]], list[tuple[str,
     if recorder._closed:
         facts.append(("state", "closed"))
     facts += [("convention", text) for text in roles.found]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for field in layout.fields:
         name = field.source if field.hidden else field.name
         note = "kept as the final observation" if field.hidden else field.role
@@ -64,7 +64,9 @@ def text_summary(recorder: "Recorder") -> str:
     if rows:
         table = [_COLUMNS, *rows]
         widths = [max(len(row[i]) for row in table) for i in range(len(_COLUMNS))]
-        lines += ["  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table]
+        lines += [
+            "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table
+        ]
     return "\n".join(lines)
 
 

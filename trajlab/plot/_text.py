@@ -1,0 +1,179 @@
+"""Titles, legends and labels of all plots."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.dataset.fields import component_labels
+from trajlab.names import units_name
+from trajlab.plot._style import Panels, neutral
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+NARROW = 3.0
+"""Axes of fewer inches have a smaller title."""
+LEGEND_POINTS = 8
+"""Size of letters in a legend inside of Axes."""
+
+
+def component_titles(ds: xr.Dataset, field: str) -> list[str]:
+    """Return the name of each component: its label where that is a text, as in ``x``, else as in ``obs[0]``."""
+    dims = [str(dim) for dim in ds[field].dims[2:]]
+    titles = component_labels(ds, field, dims)
+    if dims and all(dim in ds.coords and ds[dim].dtype.kind in "UOT" for dim in dims):
+        return [title[len(field) + 1 : -1].replace(",", ", ") for title in titles]
+    return titles
+
+
+def component_units(ds: xr.Dataset, field: str) -> list[str]:
+    """Return the unit of each component, "" where it has none."""
+    shape = ds[field].shape[2:]
+    units = np.full(shape, str(ds[field].attrs.get("units", "")), object)
+    for axis, dim in enumerate(ds[field].dims[2:]):
+        if units_name(str(dim)) in ds.coords:
+            own = ds[units_name(str(dim))].values.astype(str)
+            units[...] = own.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return [str(unit) for unit in units.reshape(-1)]
+
+
+def with_units(label: str, units: Any) -> str:
+    """Return ``"height [m]"``."""
+    return f"{label} [{units}]" if units not in (None, "", "1") else label
+
+
+def label_of(variable: xr.DataArray) -> str:
+    """Return a variable's `long_name` (else its name) and units."""
+    return with_units(str(variable.attrs.get("long_name", variable.name)), variable.attrs.get("units"))
+
+
+def group_labels(result: xr.Dataset, by: str) -> list[str]:
+    """Return the groups of a result as texts for a legend."""
+    values = result[by].values
+    return [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
+
+
+def group_title(result: xr.Dataset, by: str) -> str:
+    """Return what to write above the groups of a legend."""
+    return label_of(result[by]) if "long_name" in result[by].attrs else by.replace("_", " ")
+
+
+def count_text(attrs: Mapping[str, Any]) -> str:
+    """Return ``"500 episodes (12 cut)"``."""
+    episodes, cut = attrs["num_episodes"], attrs["num_cut"]
+    text = f"{episodes:,} episode{'' if episodes == 1 else 's'}"
+    return f"{text} ({cut:,} cut)" if cut else text
+
+
+def write_title(panels: Panels, lines: Sequence[str]) -> None:
+    """Write a title over all panels of a figure of our own, or over the first of the Axes given."""
+    first = panels.axes[0]
+    figure: Any = panels.figure
+    if figure is not None and len(panels.axes) > 1:
+        points = _points("figure.labelsize")
+        figure.suptitle(_wrapped(lines, figure.get_figwidth(), points), fontsize=points)
+        return
+    root: Any = first.get_figure(root=True)
+    inches = first.get_position().width * root.get_figwidth() if figure is None else figure.get_figwidth() * 0.85
+    points = _points("axes.labelsize") * (1.0 if inches > NARROW else 0.85)
+    sideways = first.yaxis_inverted()  # long names to its left make the Axes narrow, and leave room there
+    first.set_title(_wrapped(lines, inches, points), fontsize=points, loc="right" if sideways else "center")
+
+
+def _points(option: str) -> float:
+    """Return a font size in points."""
+    import matplotlib
+    from matplotlib.font_manager import FontProperties
+
+    options: Any = matplotlib.rcParams
+    return FontProperties(size=options[option]).get_size_in_points()
+
+
+def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
+    """Break lines that are longer than a width; letters are about half as wide as high."""
+    most = max(int(inches * 72 / (0.53 * points)), 12)
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, most))
+
+
+def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
+    """Draw a legend below the panels of a figure of our own, or at the top of the first of the Axes given."""
+    letters = max(len(label) for label in labels) + 5
+    if panels.figure is not None:
+        room = panels.figure.get_figwidth() * 72 / (0.55 * _points("legend.fontsize"))
+        columns = int(np.clip(room // letters, 1, len(labels)))
+        style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "title_fontsize": "medium"}
+        panels.figure.legend(handles, labels, title=title, ncols=columns, **style)
+        return
+    ax = panels.axes[0]
+    root: Any = ax.get_figure(root=True)
+    box = ax.get_position()
+    room = 0.85 * box.width * root.get_figwidth() * 72  # a layout may still make the Axes smaller
+    columns = int(np.clip(room // (letters * 0.55 * LEGEND_POINTS), 1, len(labels)))
+    rows = -(-len(labels) // columns) + (title is not None)
+    style = {"loc": "upper center", "fontsize": LEGEND_POINTS, "title_fontsize": LEGEND_POINTS, "frameon": False}
+    ax.legend(handles, labels, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
+    share = (rows * 1.6 + 1.5) * LEGEND_POINTS / (0.9 * box.height * root.get_figheight() * 72)
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(bottom, bottom + (top - bottom) / (1 - min(share, 0.6)))
+
+
+def dot(color: Any, marker: str = "o", filled: bool = True) -> Any:
+    """Return what stands for faint dots in a legend."""
+    from matplotlib.lines import Line2D
+
+    face = color if filled else "none"
+    return Line2D([], [], linestyle="none", marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face)
+
+
+def write_empty(ax: "matplotlib.axes.Axes", text: str = "no episodes") -> None:
+    """Say in the middle of empty Axes that there is nothing to draw."""
+    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
+    ax.set_yticks([])
+
+
+def needs_sideways(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> bool:
+    """Say whether texts are so long that they are better read beside horizontal bars than below upright ones."""
+    longest = max((len(label) for label in labels), default=0)
+    return longest > 8 and longest * len(labels) * 0.62 * _points("xtick.labelsize") > 1.4 * _width(ax)
+
+
+def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
+    """Write a text at places along x: level where there is room, else slanted, and only some where they are many."""
+    points = _points("xtick.labelsize")
+    most = max(int(_width(ax) / (1.3 * points)), 2)
+    step = -(-len(labels) // most)
+    labels, places = list(labels)[::step], np.asarray(places)[::step]
+    longest = max((len(label) for label in labels), default=0)
+    ax.set_xticks(places, labels)
+    if longest * 0.62 * points * len(labels) > _width(ax):
+        for text in ax.get_xticklabels():
+            text.set(rotation=40, ha="right", va="top", rotation_mode="anchor")
+
+
+def _width(ax: "matplotlib.axes.Axes") -> float:
+    """Return how wide the Axes are, in points."""
+    root: Any = ax.get_figure(root=True)
+    return ax.get_position().width * root.get_figwidth() * 72
+
+
+def plain_numbers(axis: Any, *, whole: bool = False) -> None:
+    """Write large numbers with separators instead of powers of ten; with `whole` tick at whole numbers only."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    if whole:
+        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:
+    """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
+    root: Any = ax.get_figure(root=True)
+    height = ax.get_position().height * root.get_figheight()
+    if panels.figure is not None:
+        place: Any = panels.axes[0].get_subplotspec()
+        rows = place.get_topmost_subplotspec().get_gridspec().nrows
+        height = (panels.figure.get_figheight() - 1.2) / rows * share
+    ax.set_ylabel(_wrapped([label], height, _points("axes.labelsize")))
