@@ -88,24 +88,24 @@ def _host_arrays(layout: Layout, capacity: int) -> tuple[np.ndarray, ...]:
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Hold back KeyboardInterrupt until the end of the block.
 
     When a jitted function meets a new signature, JAX runs Python code after the donated call, at which an
     interrupt would lose the donated arrays; later calls with the same signature stay in C++.
     """
-    if threading.current_thread() is not threading.main_thread():
+    before = signal.getsignal(signal.SIGINT)
+    if before is None or threading.current_thread() is not threading.main_thread():
         yield
         return
     held: list[Any] = []
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda *args: held.append(args))
     try:
+        signal.signal(signal.SIGINT, lambda *args: held.append(args))
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if held and callable(before):
-        before(*held[0])
+        if held:
+            signal.raise_signal(signal.SIGINT)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -193,7 +193,7 @@ class Log:
         """
         block = self._block_for(rows, length)
         row = rows - block.start
-        assert row >= 0 and row + length <= block.capacity
+        assert 0 <= row <= block.capacity - length
         function = self._functions.get((is_step, want_flags))
         if function is None:
             function = self._functions[is_step, want_flags] = device_append(
@@ -203,7 +203,7 @@ class Log:
         device, host = device._replace(row=row), host._replace(row=row)
         if signature in self._compiled:
             return block.append(function, device, host, is_step=is_step)
-        with _uninterrupted():
+        with uninterrupted():
             flags = block.append(function, device, host, is_step=is_step)
         self._compiled.add(signature)
         return flags

@@ -100,7 +100,9 @@ class Plan:
                     "give it: Recorder(num_envs=...)"
                 )
             lead = "N"
-        sizes = (("N", num_envs),) if is_partial else self._sizes_of(by_name, lead, letters, num_envs)
+            sizes: tuple[tuple[str, int], ...] = (("N", num_envs),)
+        else:
+            sizes = self._sizes_of(by_name, lead, letters, num_envs)
         stored = tuple(self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items())
         flag_leaves = [by_name[source] for source in self._flag_sources()]
         home: Home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"

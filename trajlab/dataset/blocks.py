@@ -28,9 +28,9 @@ def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndar
     chosen = np.zeros(0, np.intp)
     for variable in variables.values():
         base = lazy_base(variable)
-        if base is None or not isinstance(base[0], PerTransition):
+        array, key = base or (None, ())
+        if not isinstance(array, PerTransition):
             return None
-        array, key = base
         episodes = _episodes_of(key[0], array.shape[0])
         is_whole = all(_is_whole(k, size) for k, size in zip(key[1:], array.shape[1:], strict=True))
         is_moved = isinstance(array, FieldArray) and array.field.moved

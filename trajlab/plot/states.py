@@ -14,6 +14,7 @@ from trajlab.analysis.states import grouped_trace
 from trajlab.dataset.flat import iter_flat
 from trajlab.names import EPISODE, TIME
 from trajlab.plot import _style, _text
+from trajlab.plot._alive import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -71,7 +72,7 @@ def plot_state_trace(
     result = grouped_trace(ds, name, chosen, quantiles)
     singles = _choose_episodes(ds, episodes)
     panels = _style.make_panels(len(titles), ax)
-    strips = [_split(ax_, panels.figure) for ax_ in panels.axes]
+    strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, by, inner_dims(ds, name), len(titles))
     colors = _colors(ds, panels, by, len(arrays["mean"]))
     handles: dict[str, Any] = {}
@@ -79,7 +80,7 @@ def plot_state_trace(
     for number, ax_ in enumerate(panels.axes):
         ax_.add_collection(behind[number])
         handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, colors, kwargs)
-        _draw_alive(strips[number], result, by, colors)
+        draw_alive(strips[number], result, by, colors)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
     _label(ds, name, panels, strips, result, len(singles), titles, drawn)
     _legend(panels, result, by, handles)
@@ -98,22 +99,6 @@ def _choose_episodes(ds: xr.Dataset, episodes: int | Iterable[int] | Literal[Fal
     if (places < 0).any():
         raise KeyError(f"episodes= names {labels[places < 0][0]}, but no episode has this number")
     return places
-
-
-def _split(ax: "matplotlib.axes.Axes", figure: Any) -> "matplotlib.axes.Axes":
-    """Take a strip from the bottom of the Axes, and return it as Axes that share their x axis."""
-    parent: Any = ax.get_figure(root=False)
-    place = ax.get_subplotspec()
-    if place is not None:
-        grid = place.subgridspec(2, 1, height_ratios=[4, 1], hspace=0.0)
-        ax.set_subplotspec(grid[0])
-        strip = parent.add_subplot(grid[1], sharex=ax, label="n")
-    else:
-        left, bottom, width, height = ax.get_position().bounds
-        ax.set_position((left, bottom + 0.24 * height, width, 0.76 * height))
-        strip = parent.add_axes((left, bottom, width, 0.19 * height), sharex=ax, label="n")
-    ax.tick_params(labelbottom=False)
-    return strip
 
 
 def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...], components: int) -> dict[str, np.ndarray]:
@@ -208,23 +193,6 @@ def _band_name(result: xr.Dataset, pair: int) -> str:
     if low == high:
         return "median" if low == 50 else f"{low:g} % quantile"
     return f"{low:g}–{high:g} %"
-
-
-def _draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
-    """Draw how many episodes each step's values are from."""
-    time = result[TIME].values
-    counts = result["n"].values.reshape(-1, len(time))
-    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
-    for count, color in zip(counts, colors, strict=True):
-        height = count if len(time) else np.zeros(1)
-        if by is None:
-            ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
-        else:
-            ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
-    most = int(counts.max(initial=0))
-    ax.set_ylim(0, max(most * 1.1, 1))
-    ax.set_yticks([0, most] if most else [0])
-    _text.plain_numbers(ax.yaxis)
 
 
 def _label(

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.block.layout import GAP, RESET
+from trajlab.block.log import uninterrupted
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan, find_sources
@@ -265,7 +266,7 @@ class Recorder:
 
     def reset(self) -> None:
         """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""
-        with self._lock:
+        with self._lock, uninterrupted():
             self._counters = Counters()
             if self._session is not None:
                 self._session.clear()

@@ -173,6 +173,8 @@ class Session:
             signature=(signature, marks is None),
         )  # fmt: skip
         if want_flags and flags is not None:
+            while self._arriving and self._arriving[-1][0] >= counters.rows:
+                self._arriving.pop()  # of a chunk that was never committed
             if hasattr(flags, "copy_to_host_async"):
                 flags.copy_to_host_async()
             self._arriving.append((counters.rows, flags))
@@ -209,7 +211,7 @@ class Session:
                 self.segmenter.feed(to_host(flags))
                 self._arriving.popleft()
                 fed = True
-        if fed and self.segmenter.num_ends >= min(self.max_episodes, 1):
+        if fed and 2 * self.segmenter.num_ends >= self.max_episodes:
             self._is_full = self._wanted(self.segmenter.table()[0])[1]
         return self._is_full
 

@@ -1,0 +1,126 @@
+"""Transitions in batches: each exactly once, whatever form the Dataset has."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ragged import FIELDS, FORMS, in_form, lengths, make_dataset
+from strategies import examples
+from trajlab.dataset import flat
+from trajlab.dataset.flat import iter_flat
+
+
+def gather(ds, fields, **options):
+    """Return all transitions as {(episode number, time): tuple of values}, failing where one comes twice."""
+    found = {}
+    numbers = ds["episode"].values
+    for batch in iter_flat(ds, fields, **options):
+        assert batch.episode.dtype == np.intp
+        assert batch.time.dtype == np.int64
+        for i in range(len(batch.episode)):
+            key = (int(numbers[batch.episode[i]]), int(batch.time[i]))
+            assert key not in found
+            found[key] = tuple(np.asarray(batch.values[name][i]).tolist() for name in fields)
+    return found
+
+
+def expected(ds, fields):
+    values = {name: np.asarray(ds[name].values) for name in fields}
+    return {
+        (int(number), int(time)): tuple(values[name][e, t].tolist() for name in fields)
+        for e, number in enumerate(ds["episode"].values)
+        for t, time in enumerate(ds["time"].values)
+        if time < ds["length"].values[e]
+    }
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_transition_once_in_every_form(form, tmp_path):
+    ds = make_dataset([3, 1, 6, 2, 2, 5, 1, 4])
+    fields = [*FIELDS, "iteration"]
+    assert gather(in_form(ds, form, tmp_path), fields) == expected(ds.load(), fields)
+
+
+@given(lengths, st.integers(1, 200), st.sampled_from(["lazy", "loaded", "dask"]), st.data())
+@examples(40)
+def test_every_transition_once_after_any_selection(drawn, max_bytes, form, data):
+    ds = make_dataset(drawn)
+    count = ds.sizes["episode"]
+    chosen = data.draw(st.permutations(range(count)))[: data.draw(st.integers(0, count))]
+    first = data.draw(st.integers(0, 6))
+    step = data.draw(st.sampled_from([1, 2, -1]))
+    part = ds.isel(episode=list(chosen)).isel(time=slice(first, None)).isel(time=slice(None, None, step))
+    want = expected(part.load(), ["obs", "action"])
+    assert gather(in_form(part, form), ["obs", "action"], max_bytes=max_bytes) == want
+
+
+def test_dtypes_are_those_shown():
+    ds = make_dataset([2, 3])
+    (batch,) = iter_flat(ds, FIELDS)
+    assert {name: batch.values[name].dtype for name in FIELDS} == {name: ds[name].dtype for name in FIELDS}
+
+
+def test_a_part_of_a_field_keeps_its_dims():
+    ds = make_dataset([2, 3]).isel(obs_dim_0=[2, 0])
+    (batch,) = iter_flat(ds, ["obs"])
+    assert batch.values["obs"].shape == (5, 2)
+    single = ds.isel(obs_dim_0=1)
+    (batch,) = iter_flat(single, ["obs"])
+    assert sorted(batch.values["obs"]) == sorted(single["obs"].values[ds.mask.values])
+
+
+def test_batches_are_bounded(monkeypatch):
+    monkeypatch.setattr(flat, "block_batches", lambda variables, cells: None)
+    ds = make_dataset([30] * 4).load()
+    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"], max_bytes=12 * 7)]
+    assert max(sizes) == 7
+    assert sum(sizes) == 120
+
+
+def test_an_image_bigger_than_the_bound_still_comes():
+    ds = make_dataset([2, 2]).load()
+    assert len(gather(ds, ["obs"], max_bytes=1)) == 4
+
+
+def test_ranges_read_no_further_than_their_longest_episode():
+    ds = make_dataset([2] * 6 + [40] * 2).load().chunk(episode=2)
+    reads = []
+    spied = ds["obs"].data.map_blocks(lambda block: (reads.append(block.shape), block)[1], dtype=np.float32)
+    ds = ds.assign(obs=(ds["obs"].dims, spied.rechunk({1: 2})))
+    list(iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12))
+    part = [batch.values["obs"].shape[0] for batch in iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12)]
+    assert part == [4, 4, 4, 80]
+
+
+def test_an_added_variable_counts_as_a_field():
+    ds = make_dataset([3, 1])
+    ds = ds.assign(twice=ds["reward"] * 2)
+    assert gather(ds, ["twice", "reward"]) == expected(ds.load(), ["twice", "reward"])
+
+
+def test_places_are_computed_only_when_asked():
+    ds = make_dataset([3, 1]).load()
+    (batch,) = iter_flat(ds, ["action"])
+    assert "_located" not in vars(batch)
+    assert len(batch.time) == 4
+    assert "_located" in vars(batch)
+
+
+@pytest.mark.parametrize("form", ["lazy", "loaded", "dask"])
+def test_no_episode_gives_no_batch(form):
+    assert list(iter_flat(in_form(make_dataset([]), form), ["obs"])) == []
+
+
+def test_no_fields_still_tell_places():
+    ds = make_dataset([2, 1])
+    assert set(gather(ds, [])) == {(0, 0), (0, 1), (1, 0)}
+
+
+def test_steps_beyond_all_episodes_give_no_batch():
+    ds = make_dataset([2, 3])
+    assert list(iter_flat(ds.isel(time=slice(3, None)), ["obs"])) == []
+
+
+def test_a_variable_per_episode_is_refused():
+    with pytest.raises(ValueError, match=r"'length' has dims \('episode',\), not 'time'"):
+        iter_flat(make_dataset([2]), ["length"])

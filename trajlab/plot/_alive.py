@@ -1,0 +1,46 @@
+"""The strip beneath a trace that shows how many episodes are alive."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.names import TIME
+from trajlab.plot import _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
+    """Take a strip from the bottom of the Axes, and return it as Axes that share their x axis."""
+    parent: Any = ax.get_figure(root=False)
+    place = ax.get_subplotspec()
+    if place is not None:
+        grid = place.subgridspec(2, 1, height_ratios=[4, 1], hspace=0.0)
+        ax.set_subplotspec(grid[0])
+        strip = parent.add_subplot(grid[1], sharex=ax, label="n")
+    else:
+        left, bottom, width, height = ax.get_position().bounds
+        ax.set_position((left, bottom + 0.24 * height, width, 0.76 * height))
+        strip = parent.add_axes((left, bottom, width, 0.19 * height), sharex=ax, label="n")
+    ax.tick_params(labelbottom=False)
+    return strip
+
+
+def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
+    """Draw how many episodes each step's values are from."""
+    time = result[TIME].values
+    counts = result["n"].values.reshape(-1, len(time))
+    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
+    for count, color in zip(counts, colors, strict=True):
+        height = count if len(time) else np.zeros(1)
+        if by is None:
+            ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
+        else:
+            ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
+    most = int(counts.max(initial=0))
+    ax.set_ylim(0, max(most * 1.1, 1))
+    ax.set_yticks([0, most] if most else [0])
+    _text.plain_numbers(ax.yaxis)
