@@ -12,7 +12,7 @@ version = release = distribution_version("trajlab")
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
+    "numpydoc",
     "sphinx.ext.viewcode",
 ]
 exclude_patterns = ["_build", "README.md"]
@@ -42,14 +42,11 @@ myst_heading_anchors = 3
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
+numpydoc_show_class_members = False
 autodoc_typehints_format = "short"
-napoleon_google_docstring = False
-napoleon_numpy_docstring = True
-napoleon_use_param = False
-napoleon_use_rtype = False
 python_use_unqualified_type_names = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "trajlab"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
-html_sidebars = {"**": ["sidebar-nav-bs"]}
+html_sidebars = {"**": []}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import trajlab as tl
 import xarray as xr
 from hypothesis import strategies as st
+
+import trajlab as tl
 
 FIELDS = ("action", "reward", "obs", "pair", "flag", "byte")
 
@@ -17,7 +18,7 @@ def make_episodes(lengths, seed=0):
         {
             "action": rng.integers(-2, 4, n).astype(np.int32),
             "reward": rng.integers(-3, 4, n).astype(np.float32) / 2,
-            "obs": (rng.normal(size=(n, 3)) + [0, 100, 0]).astype(np.float32),
+            "obs": (rng.normal(size=(n, 3)) + np.array([0, 100, 0])).astype(np.float32),
             "pair": rng.integers(0, 3, (n, 2)).astype(np.int8),
             "flag": rng.random(n) < 0.5,
             "byte": rng.integers(0, 256, n).astype(np.uint8),

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from reference import Call, Mark, Record, Step
@@ -390,3 +391,29 @@ def recordings(draw: st.DrawFn, wide: bool = True) -> tuple[list[Call], dict[str
     stream = draw(streams(wide=wide))
     calls = make_calls(stream, draw(cuts(stream)))
     return calls, recorder_options(stream, calls)
+
+
+# Reading ----------------------------------------------------------------------------------------------------
+
+# Chunks that a block takes; None: as the package chooses, which is all of so short a recording.
+block_sizes = st.sampled_from([None, 1, 2, 4])
+
+
+@st.composite
+def index_along(draw: st.DrawFn, size: int) -> Any:
+    """Draw an index along one dim: a number, a slice or numbers, repeated ones and negative ones among them."""
+    numbers = st.integers(-size, size - 1)
+    steps = st.sampled_from([None, 1, 2, -1])
+    slices = st.builds(slice, st.none() | numbers, st.none() | numbers, steps)
+    return draw(numbers | slices | st.lists(numbers, max_size=4))
+
+
+@st.composite
+def indexers(draw: st.DrawFn, num_episodes: int, num_times: int) -> dict[str, Any]:
+    """Draw the arguments of `isel`: each dim for itself, or single points."""
+    sizes = {"episode": num_episodes, "time": num_times}
+    if draw(st.booleans()):
+        return {dim: draw(index_along(size)) for dim, size in sizes.items() if draw(st.booleans())}
+    length = draw(st.integers(0, 5))
+    points = {dim: [draw(st.integers(-size, size - 1)) for _ in range(length)] for dim, size in sizes.items()}
+    return {dim: xr.DataArray(np.array(numbers, int), dims="point") for dim, numbers in points.items()}

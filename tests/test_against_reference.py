@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Call, Episode, Mark, Record, first_leaves, make_plan, reference_episodes
-from strategies import Stream, cuts, examples, make_calls, permuted, recorder_options, recordings, streams
+from reference import Call, Episode, Mark, Plan, Record, first_leaves, make_plan, reference_episodes
+from strategies import (
+    Stream,
+    block_sizes,
+    cuts,
+    examples,
+    indexers,
+    make_calls,
+    permuted,
+    recorder_options,
+    recordings,
+    streams,
+)
 
 import trajlab as tl
 
 Convert = Callable[[Any], Any]
+Recording = tuple[list[Call], dict[str, Any]]
 INT_COORDS = ("env", "length", "start_row", "start_iteration")
 BOOL_COORDS = ("complete", "start_seen", "final_known")
 
@@ -33,6 +46,14 @@ def convert_tree(tree: Any, convert: Convert) -> Any:
     if isinstance(tree, Mapping):
         return {name: convert_tree(branch, convert) for name, branch in tree.items()}
     return convert(tree)
+
+
+@contextmanager
+def blocks_of(chunks: int | None) -> Iterator[None]:
+    """Let a block take so many chunks; None: as many as a megabyte holds, which is all of a test's."""
+    sizes = {} if chunks is None else {"MIN_CHUNKS": chunks, "MIN_BYTES": 1}
+    with patch.multiple("trajlab.block.log", **sizes) if sizes else warnings.catch_warnings():
+        yield
 
 
 def new_recorder(options: Mapping[str, Any]) -> tl.Recorder:
@@ -90,16 +111,22 @@ def padded(columns: Sequence[Sequence[Any]], like: np.ndarray) -> np.ndarray:
     return out
 
 
+def own_dims(name: str, plan: Plan, like: np.ndarray) -> tuple[str, ...]:
+    """Return the dims of a field beside episode and time; those of the observation go for its kin too."""
+    observed = {other: leaf for leaf, other in plan.next_observation.items()}
+    return tuple(f"{observed.get(name, name)}_dim_{axis}" for axis in range(like.ndim))
+
+
 def assert_array(ds: xr.Dataset, name: str, dims: tuple[str, ...], want: np.ndarray) -> None:
-    """Check the leading dims, the dtype and every value of a variable."""
+    """Check the dims, the dtype and every value of a variable."""
     got = ds[name]
-    assert got.dims[: len(dims)] == dims, name
+    assert got.dims == dims, name
     assert got.dtype == want.dtype, name
     np.testing.assert_array_equal(got.values, want, err_msg=name)
 
 
 def assert_coords(ds: xr.Dataset, episodes: Sequence[Episode], labels: Sequence[int]) -> None:
-    """Check every coordinate of the schema."""
+    """Check every coordinate of the schema, and those of axes merged into the environments."""
     assert_array(ds, "episode", ("episode",), np.array(labels, np.int64))
     longest = max((episode.length for episode in episodes), default=0)
     assert_array(ds, "time", ("time",), np.arange(longest, dtype=np.int64))
@@ -109,10 +136,12 @@ def assert_coords(ds: xr.Dataset, episodes: Sequence[Episode], labels: Sequence[
     assert list(map(str, ds["end_reason"].values)) == [episode.end_reason for episode in episodes]
     lengths = np.array([episode.length for episode in episodes], np.int64)
     assert_array(ds, "mask", ("episode", "time"), np.arange(longest) < lengths[:, None])
+    for letter in episodes[0].axes if episodes else ():
+        assert_array(ds, letter, ("episode",), np.array([episode.axes[letter] for episode in episodes]))
     assert {"episode", "time", "mask", "end_reason", *INT_COORDS, *BOOL_COORDS} <= set(ds.coords)
 
 
-def assert_final(ds: xr.Dataset, episodes: Sequence[Episode], leaf: str, like: np.ndarray) -> None:
+def assert_final(ds: xr.Dataset, episodes: Sequence[Episode], leaf: str, plan: Plan, like: np.ndarray) -> None:
     """Check a leaf of the final observation; absent is the same as never known."""
     name = f"final_{leaf}"
     if name not in ds:
@@ -122,7 +151,14 @@ def assert_final(ds: xr.Dataset, episodes: Sequence[Episode], leaf: str, like: n
     for i, episode in enumerate(episodes):
         if leaf in episode.final:
             want[i] = episode.final[leaf]
-    assert_array(ds, name, ("episode",), want)
+    assert_array(ds, name, ("episode", *own_dims(leaf, plan, like)), want)
+
+
+def inner_arrays(calls: Sequence[Call], convention: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return, for each array of the recording, one with its inner shape and dtype."""
+    first = next(call for call in calls if not isinstance(call, Mark))
+    leading = len(convention.get("axes", "TN")) if isinstance(first, Record) else 1
+    return {name: np.zeros(array.shape[leading:], array.dtype) for name, array in first_leaves(calls).items()}
 
 
 def assert_matches(
@@ -133,22 +169,18 @@ def assert_matches(
     labels: Sequence[int] | None = None,
 ) -> None:
     """Check everything in a Dataset, its attrs apart."""
-    arrays = first_leaves(calls)
-    plan = make_plan(options["convention"], arrays)
-    first = next(call for call in calls if not isinstance(call, Mark))
-    leading = len(options["convention"].get("axes", "TN")) if isinstance(first, Record) else 1
-    inner = {name: np.zeros(array.shape[leading:], array.dtype) for name, array in arrays.items()}
-    inner |= {"iteration": np.zeros((), np.int64)}
+    plan = make_plan(options["convention"], first_leaves(calls))
+    inner = inner_arrays(calls, options["convention"])
     fields = set(inner) - set(plan.final_observation.values())
     assert_coords(ds, episodes, range(len(episodes)) if labels is None else labels)
-    for name in fields - {"iteration"}:
+    for name in sorted(fields):
         values = padded([episode.fields[name] for episode in episodes], inner[name])
-        assert_array(ds, name, ("episode", "time"), values)
-    iterations = padded([episode.iteration for episode in episodes], inner["iteration"])
+        assert_array(ds, name, ("episode", "time", *own_dims(name, plan, inner[name])), values)
+    iterations = padded([episode.iteration for episode in episodes], np.zeros((), np.int64))
     assert_array(ds, "iteration", ("episode", "time"), iterations)
     for leaf in plan.observation:
-        assert_final(ds, episodes, leaf, inner[leaf])
-    assert set(ds.data_vars) - {f"final_{leaf}" for leaf in plan.observation} == fields
+        assert_final(ds, episodes, leaf, plan, inner[leaf])
+    assert set(ds.data_vars) - {f"final_{leaf}" for leaf in plan.observation} == {*fields, "iteration"}
 
 
 def assert_same(left: xr.Dataset, right: xr.Dataset) -> None:
@@ -160,25 +192,28 @@ def assert_same(left: xr.Dataset, right: xr.Dataset) -> None:
 # The properties ---------------------------------------------------------------------------------------------
 
 
-@examples(250)
-@given(recordings())
-def test_numpy_input(recording: tuple[list[Call], dict[str, Any]]) -> None:
+def check_recording(recording: Recording, chunks: int | None, convert: Convert) -> None:
     calls, options = recording
-    ds = dataset(play(calls, options))
+    with blocks_of(chunks):
+        ds = dataset(play(calls, options, convert))
     assert_matches(ds, reference_episodes(calls, **options), calls, options)
 
 
-@examples(20)
-@given(recordings(wide=False))
-def test_jax_input(recording: tuple[list[Call], dict[str, Any]]) -> None:
-    calls, options = recording
-    ds = dataset(play(calls, options, jnp.asarray))
-    assert_matches(ds, reference_episodes(calls, **options), calls, options)
+@examples(200)
+@given(recordings(), block_sizes)
+def test_numpy_input(recording: Recording, chunks: int | None) -> None:
+    check_recording(recording, chunks, as_given)
 
 
-@examples(60)
+@examples(25)
+@given(recordings(wide=False), block_sizes)
+def test_jax_input(recording: Recording, chunks: int | None) -> None:
+    check_recording(recording, chunks, jnp.asarray)
+
+
+@examples(50)
 @given(recordings())
-def test_dropping_the_incomplete_keeps_the_numbers(recording: tuple[list[Call], dict[str, Any]]) -> None:
+def test_dropping_the_incomplete_keeps_the_numbers(recording: Recording) -> None:
     calls, options = recording
     episodes = reference_episodes(calls, **options)
     labels = [number for number, episode in enumerate(episodes) if episode.complete]
@@ -186,15 +221,16 @@ def test_dropping_the_incomplete_keeps_the_numbers(recording: tuple[list[Call], 
     assert_matches(ds, [episodes[number] for number in labels], calls, options, labels)
 
 
-@examples(60)
+@examples(50)
 @given(st.data(), streams(explicit=True))
 def test_cut_elsewhere(data: st.DataObject, stream: Stream) -> None:
     first, second = (make_calls(stream, data.draw(cuts(stream))) for _ in range(2))
-    one, other = (dataset(play(calls, recorder_options(stream, calls))) for calls in (first, second))
-    assert_same(one, other)
+    with blocks_of(2):
+        one = dataset(play(first, recorder_options(stream, first)))
+    assert_same(one, dataset(play(second, recorder_options(stream, second))))
 
 
-@examples(60)
+@examples(50)
 @given(st.data(), streams(explicit=True, whole=True))
 def test_environments_permuted(data: st.DataObject, stream: Stream) -> None:
     order = np.array(data.draw(st.permutations(range(stream.num_envs))))
@@ -209,23 +245,58 @@ def test_environments_permuted(data: st.DataObject, stream: Stream) -> None:
     assert_same(ds.drop_vars(letters), back.drop_vars(letters))
 
 
-@pytest.mark.parametrize(("convert", "wide"), [(as_given, True), (jnp.asarray, False)], ids=["numpy", "jax"])
-def test_datasets_made_on_the_way(convert: Convert, wide: bool) -> None:
-    @examples(60 if wide else 8)
-    @given(st.data(), recordings(wide=wide))
-    def check(data: st.DataObject, recording: tuple[list[Call], dict[str, Any]]) -> None:
-        calls, options = recording
-        first = next(i for i, call in enumerate(calls) if not isinstance(call, Mark))
-        stops = data.draw(st.sets(st.integers(first + 1, len(calls)), max_size=4))
-        recorder = new_recorder(options)
-        seen = {}
+def check_on_the_way(data: st.DataObject, recording: Recording, chunks: int | None, convert: Convert) -> None:
+    """Make Datasets in mid-recording and read them after its end."""
+    calls, options = recording
+    first = next(i for i, call in enumerate(calls) if not isinstance(call, Mark))
+    stops = data.draw(st.sets(st.integers(first + 1, len(calls)), max_size=4))
+    recorder = new_recorder(options)
+    seen = {}
+    with blocks_of(chunks):
         for i, call in enumerate(calls, start=1):
             do(recorder, call, convert)
             if i in stops:
                 seen[i] = dataset(recorder)
-        assert_matches(dataset(recorder), reference_episodes(calls, **options), calls, options)
-        for stop, ds in seen.items():
-            so_far = reference_episodes(calls[:stop], **options)
-            assert_matches(ds, so_far, calls, options)
+    seen[len(calls)] = dataset(recorder)
+    if data.draw(st.booleans()):
+        recorder.reset()
+    for stop, ds in seen.items():
+        assert_matches(ds, reference_episodes(calls[:stop], **options), calls, options)
 
-    check()
+
+@examples(60)
+@given(st.data(), recordings(), block_sizes)
+def test_datasets_made_on_the_way(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
+    check_on_the_way(data, recording, chunks, as_given)
+
+
+@examples(10)
+@given(st.data(), recordings(wide=False), block_sizes)
+def test_datasets_made_on_the_way_of_jax_input(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
+    check_on_the_way(data, recording, chunks, jnp.asarray)
+
+
+def check_parts(data: st.DataObject, recording: Recording, chunks: int | None, convert: Convert) -> None:
+    """Read parts of the lazy Dataset and the same of the loaded one."""
+    with blocks_of(chunks):
+        recorder = play(*recording, convert)
+    ds, whole = dataset(recorder), dataset(recorder).load()
+    if not ds.sizes["episode"]:
+        return
+    for _ in range(3):
+        index = data.draw(indexers(ds.sizes["episode"], ds.sizes["time"]))
+        name = data.draw(st.sampled_from(sorted([*ds.data_vars, "mask"])))
+        only = {dim: key for dim, key in index.items() if dim in ds[name].dims}
+        xr.testing.assert_identical(ds[name].isel(only).load(), whole[name].isel(only))
+
+
+@examples(60)
+@given(st.data(), recordings(), block_sizes)
+def test_parts_read_alone(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
+    check_parts(data, recording, chunks, as_given)
+
+
+@examples(10)
+@given(st.data(), recordings(wide=False), block_sizes)
+def test_parts_of_jax_input_read_alone(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
+    check_parts(data, recording, chunks, jnp.asarray)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 import trajlab as tl
+from trajlab.block.read import to_host
 
 from .data import recording
 from .table import Row
@@ -21,8 +22,6 @@ ROUNDS = 9
 @contextlib.contextmanager
 def fetched(module: str) -> Iterator[list[int]]:
     """Count the bytes that a module of trajlab takes out of the log, through its `to_host`."""
-    from trajlab.block.read import to_host
-
     counts: list[int] = []
 
     def counting(array: Any) -> np.ndarray:

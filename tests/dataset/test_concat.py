@@ -9,6 +9,7 @@ import xarray as xr
 from trajlab.dataset.concat import concat
 from trajlab.dataset.from_episodes import from_episodes
 from trajlab.dataset.schema import field_names, validate
+from trajlab.dataset.views import transitions
 
 INT_MIN = np.iinfo(np.int32).min
 
@@ -93,6 +94,29 @@ def test_of_many_parts_only_those_needed_are_read(make_lazy, counts):
 def test_out_of_range(parts):
     with pytest.raises(IndexError):
         concat(parts)["obs"].isel(episode=5).values  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda ds: ds,
+        lambda ds: ds.isel(episode=[4, 0, 2]),
+        lambda ds: ds.isel(episode=slice(None, None, -1), time=slice(1, 4)),
+        lambda ds: ds.isel(time=[4, 0, 2], axis=[2, 0], row=1),
+        lambda ds: ds.isel(episode=slice(3, None)),
+        lambda ds: ds.assign(speed=ds.obs.isel(axis=0) * 2),
+        lambda ds: ds.drop_vars("obs").assign(obs=ds.obs.isel(time=[0, 1, 2, 3, 4][::-1])),
+    ],
+    ids=["all", "episodes", "steps", "components", "one part", "not joined", "selected apart"],
+)
+def test_transitions_are_read_part_by_part(parts, select):
+    whole = concat(parts)
+    xr.testing.assert_identical(transitions(select(whole)), transitions(select(whole.copy().load())))
+
+
+def test_each_transition_of_the_parts_is_read_once(make_lazy, counts):
+    transitions(concat([make_lazy((3, 1)), make_lazy((2, 5))])[["obs"]])
+    assert counts.values == {"obs": 33}
 
 
 @pytest.mark.parametrize("storage", ["netcdf", "zarr", "dask"])

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ragged import FIELDS, FORMS, in_form, lengths, make_dataset
 from strategies import examples
+
 from trajlab.dataset import flat
 from trajlab.dataset.flat import iter_flat
 
@@ -83,13 +84,14 @@ def test_an_image_bigger_than_the_bound_still_comes():
 
 
 def test_ranges_read_no_further_than_their_longest_episode():
-    ds = make_dataset([2] * 6 + [40] * 2).load().chunk(episode=2)
-    reads = []
-    spied = ds["obs"].data.map_blocks(lambda block: (reads.append(block.shape), block)[1], dtype=np.float32)
-    ds = ds.assign(obs=(ds["obs"].dims, spied.rechunk({1: 2})))
-    list(iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12))
-    part = [batch.values["obs"].shape[0] for batch in iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12)]
-    assert part == [4, 4, 4, 80]
+    ds = make_dataset([2] * 6 + [40] * 2).load()
+    array = ds.chunk(episode=2, time=2)["obs"].data
+    read = []
+    spied = array.map_blocks(lambda block: (read.append(block.shape[:2]), block)[1], meta=array._meta)
+    ds = ds.assign(obs=(ds["obs"].dims, spied))
+    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12)]
+    assert sizes == [4, 4, 4, 80]
+    assert read == [(2, 2)] * (3 + 20)
 
 
 def test_an_added_variable_counts_as_a_field():

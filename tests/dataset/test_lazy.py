@@ -225,6 +225,20 @@ def test_it_cannot_be_written(pair):
         lazy[0] = 1
 
 
+def test_a_read_that_is_mostly_padding_warns_once(counting, recwarn):
+    array = counting(np.zeros((2, 3)))
+    array.shape = (2**14, 2**14)
+    rows = [np.arange(2**14), np.arange(2**14)]
+    array._warn_if_padded(rows, ())
+    array.cells_of = lambda vectors: 2**26
+    array._warn_if_padded(rows, ())
+    assert not recwarn
+    array.cells_of = lambda vectors: 2**25
+    with pytest.warns(UserWarning, match=r"makes 2\.0 GB of which 0\.2 GB are recorded.*tl\.transitions") as seen:
+        array._warn_if_padded(rows, ())
+    assert len(seen) == 1
+
+
 # dask ---------------------------------------------------------------------------------------------------------
 
 

@@ -103,7 +103,7 @@ XARRAY = {
     "isel chain": lambda ds: ds.isel(episode=[2, 1, 0]).isel(time=slice(1, None)).isel(P | {"time": P["time"] - 1}),
     "sel": lambda ds: ds.sel(episode=2, time=1, axis="y"),
     "sel list": lambda ds: ds.sel(episode=[3, 1], time=slice(1, 2), axis=["z", "x"]),
-    "sel points": lambda ds: ds.sel(P, axis="x"),
+    "sel points": lambda ds: ds.sel(P | {"axis": "x"}),
     "where": lambda ds: ds["action"].where(ds["mask"]),
     "where Dataset": lambda ds: ds.where(ds.length > 1),
     "where drop": lambda ds: ds.where(ds.length > 2, drop=True),
@@ -163,10 +163,9 @@ def test_tables(pair, do):
 
 
 def test_plots(pair):
-    lazy, loaded = pair
     lines = []
     for ds in pair:
-        figure, (left, right) = plt.subplots(1, 2)
+        _, (left, right) = plt.subplots(1, 2)
         ds["obs"].isel(episode=2).plot.line(x="time", hue="axis", ax=left)
         ds["reward"].plot(ax=right)
         image = right.collections[0].get_array()
@@ -213,9 +212,7 @@ def test_dask(pair):
     chunked = lazy.chunk(episode=2)
     assert chunked["obs"].chunks is not None
     xr.testing.assert_identical(chunked.compute(), loaded)
-    xr.testing.assert_identical(
-        chunked["obs"].where(chunked["mask"]).mean("episode").compute(), mean_over_episodes(loaded)
-    )
+    xr.testing.assert_allclose(mean_over_episodes(chunked).compute(), mean_over_episodes(loaded))
     xr.testing.assert_identical(transitions(chunked), transitions(loaded))
     xr.testing.assert_identical(stack_fields(chunked).load(), stack_fields(loaded).load())
     xr.testing.assert_identical(lazy.isel(P).chunk(p=2).compute(), loaded.isel(P))

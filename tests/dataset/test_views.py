@@ -182,7 +182,7 @@ def test_transitions_hold_no_padding(ds, loaded):
 def test_every_coordinate_stands_beside_them(ds, loaded):
     ds = ds.assign_coords(seed=("episode", [7, 8, 9, 7]), when=("time", np.arange(5) / 2))
     flat = transitions(ds)
-    assert set(flat.coords) == set(ds.coords) - {"mask"}
+    assert set(flat.coords) == {*ds.coords, "iteration"} - {"mask"}
     assert flat["length"].values.tolist() == [3, 3, 3, 1, 5, 5, 5, 5, 5, 2, 2]
     assert flat["seed"].values.tolist() == [7, 7, 7, 8, 9, 9, 9, 9, 9, 7, 7]
     assert flat["when"].values.tolist() == [0, 0.5, 1, 0, 0, 0.5, 1, 1.5, 2, 0, 0.5]

@@ -18,6 +18,8 @@ import xarray as xr
 from chunks import assert_holds, make_chunk, make_step
 
 import trajlab as tl
+import trajlab.block.append
+import trajlab.block.log
 from trajlab.block.log import Block
 
 pytestmark = [
@@ -208,3 +210,198 @@ def test_flags_of_a_lost_chunk_are_forgotten_also_while_earlier_ones_are_on_thei
         xr.testing.assert_identical(recorder.to_dataset().load(), clean("limited", home, is_lost=is_lost))
         lost += is_lost
     assert lost > 5
+
+
+# Cold calls: JAX runs Python code of its own after the donated call ----------------------------------------
+
+
+@pytest.fixture
+def interrupted_when_cold(monkeypatch):
+    """Send the signal after each call of the append that JAX compiles for; count these calls."""
+    cold = []
+
+    def device_append(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        function = trajlab.block.append.device_append(*args, **kwargs)
+
+        def call(arrays: Any, chunk: Any) -> Any:
+            before = function._cache_size()
+            out = function(arrays, chunk)
+            if function._cache_size() > before:
+                cold.append(chunk)
+                signal.raise_signal(signal.SIGINT)
+            return out
+
+        return call
+
+    monkeypatch.setattr(trajlab.block.log, "device_append", device_append)
+    return cold
+
+
+def insist(call: Callable[[], object]) -> None:
+    """Make a call again until it is not interrupted."""
+    for _ in range(5):
+        try:
+            call()
+            return
+        except KeyboardInterrupt:
+            continue
+    pytest.fail("interrupted again and again")
+
+
+class Cold:
+    """Calls that JAX compiles for, each of rows from `start` on; `length` makes one test's shapes its own."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+
+    def chunk(self, start: int, length: int | None = None) -> Any:
+        rows = range(start, start + (length or self.length))
+        return make_chunk(rows, home="jax", only=("serial", "reward"))
+
+    def plain(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(self.chunk(start))
+
+    def shorter(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(self.chunk(start, self.length - 1))
+
+    def committed(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(jax.device_put(self.chunk(start), jax.devices()[0]))
+
+    def partly_committed(self, recorder: tl.Recorder, start: int) -> None:
+        chunk = self.chunk(start)
+        recorder.record(chunk | {"reward": jax.device_put(chunk["reward"], jax.devices()[0])})
+
+    def weakly_typed(self, recorder: tl.Recorder, start: int) -> None:
+        chunk = self.chunk(start)
+        reward = sum(jnp.where(chunk["reward"] == x, x, 0.0) for x in np.unique(chunk["reward"]).tolist())
+        assert reward.weak_type
+        recorder.record(chunk | {"reward": reward})
+
+    def partly_numpy(self, recorder: tl.Recorder, start: int) -> None:
+        chunk = self.chunk(start)
+        recorder.record(chunk | {"reward": np.asarray(chunk["reward"])})
+
+    def masked(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(self.chunk(start), mask=np.ones((self.length, 3), bool))
+
+    def masked_by_jax(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(self.chunk(start), mask=jnp.ones((self.length, 3), bool))
+
+    def masked_by_committed(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record(self.chunk(start), mask=jax.device_put(np.ones((self.length, 3), bool), jax.devices()[0]))
+
+    def marked(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.mark_reset()
+        recorder.record(self.chunk(start))
+
+    def step(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record_step(jax.tree.map(lambda x: x[0], self.chunk(start, 1)))
+
+    def step_of_some(self, recorder: tl.Recorder, start: int) -> None:
+        step = jax.tree.map(lambda x: x[0], self.chunk(start, 1))
+        recorder.record_step(step, envs=[0, 1, 2])
+
+    def step_by_mask(self, recorder: tl.Recorder, start: int) -> None:
+        recorder.record_step(jax.tree.map(lambda x: x[0], self.chunk(start, 1)), envs=np.ones(3, bool))
+
+
+COLD = [name for name in vars(Cold) if not name.startswith("_") and name != "chunk"]
+FROM_ELSEWHERE = ("plain", "shorter", "partly_committed", "marked", "step")
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "second"),
+    [(i, name, "plain") for i, name in enumerate(COLD)] + [(20 + i, name, "committed") for i, name in enumerate(FROM_ELSEWHERE)],
+)
+def test_nothing_is_lost_where_jax_compiles(interrupted_when_cold, number, name, second):
+    calls, recorder = Cold(4 + number), tl.Recorder()
+    for call in ("plain", second, name, "plain", second, name):
+        insist(lambda call=call: getattr(calls, call)(recorder, recorder.num_recorded_steps))
+    assert interrupted_when_cold
+    assert_holds(recorder.to_dataset(), range(recorder.num_recorded_steps))
+
+
+def test_nothing_is_lost_where_jax_compiles_for_fewer_of_the_given_environments(interrupted_when_cold):
+    recorder = tl.Recorder(envs=[0, 2, 3], num_envs=5)
+    step = jax.tree.map(lambda x: x[0], make_chunk([0], 2, home="jax", only=("reward",)))
+    choices = [[0, 2], [0, 1], [1, 4], [3, 4], [0, 3], [1, 2]]
+    for envs in choices:
+        insist(lambda envs=envs: recorder.record_step(step, envs=envs))
+    assert len(interrupted_when_cold) >= 3
+    ds = recorder.to_dataset()
+    recorded = [env for envs in choices for env in sorted(envs) if env in (0, 2, 3)]
+    assert sorted(ds["env"].values.repeat(ds["length"].values).tolist()) == sorted(recorded)
+
+
+def test_interrupted_by_a_timer_in_cold_calls():
+    signal.signal(signal.SIGALRM, lambda *args: signal.raise_signal(signal.SIGINT))
+    interrupted = 0
+    recorder = tl.Recorder()
+    recorder.record(make_chunk(range(59), home="jax", only=("serial",)))
+    try:
+        for trial in range(12):
+            start = recorder.num_recorded_steps
+            chunk = make_chunk(range(start, start + 60 + trial), home="jax", only=("serial",))
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.004 * 1.4**trial)
+                recorder.record(chunk)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    assert interrupted
+    assert_holds(recorder.to_dataset(), range(recorder.num_recorded_steps))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# Other calls ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("home", ["numpy", "jax"])
+def test_reset_is_done_or_not_done(home):
+    case = Case(3)
+    recorder = case.start(home)
+    places = places_to_try(recorder.reset)
+    for place in places:
+        recorder = case.start(home)
+        kept = recorder.to_dataset()
+        assert Tracer(place).run(recorder.reset)
+        assert not recorder._lock._is_owned()
+        rows = recorder.num_recorded_steps
+        assert rows in (0, 3 * ROWS)
+        case.record(recorder, 9, home)
+        serials = [*range(rows), *range(9 * ROWS, 10 * ROWS)]
+        for ds, want in ((recorder.to_dataset(), serials), (kept, range(3 * ROWS))):
+            assert_holds(ds, want)
+
+
+@pytest.mark.parametrize("home", ["numpy", "jax"])
+def test_to_dataset_gives_the_same_after_an_interrupt(home):
+    case = Case(6)
+    want = case.start(home).to_dataset().load()
+    for place in places_to_try(case.start(home).to_dataset)[::2]:
+        recorder = case.start(home)
+        assert Tracer(place).run(recorder.to_dataset)
+        assert not recorder._lock._is_owned()
+        xr.testing.assert_identical(recorder.to_dataset().load(), want)
+
+
+# Refused chunks ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["warm", "new_block", "limited", "marked"])
+@pytest.mark.parametrize("home", ["numpy", "jax"])
+def test_a_refused_chunk_changes_nothing(name, home):
+    case = CASES[name]
+    recorder = case.start(home)
+    before = recorder._counters
+    good = case.chunk(case.before, home)
+    for bad in (good | {"serial": good["serial"][1:]}, good | {"new": good["serial"]}, {"serial": good["serial"]}):
+        with pytest.raises(ValueError, match="serial|new|missing"):
+            recorder.record(bad)
+        with pytest.raises(ValueError, match="mask has shape"):
+            recorder.record(good, mask=np.ones((2, 2), bool))
+        assert recorder._counters == before
+    xr.testing.assert_identical(case.finish(recorder, home), clean(name, home, is_lost=True))

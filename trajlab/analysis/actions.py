@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.made import (
     as_rows,
@@ -34,7 +34,7 @@ def action_histogram(
     field: str = "action",
     *,
     by: str | None = None,
-    bins: int | Sequence[float] | np.ndarray | None = None,
+    bins: int | Numbers | None = None,
     labels: Sequence[str] | None = None,
     groups: GroupsArgument = None,
 ) -> xr.Dataset:
@@ -197,7 +197,7 @@ def _on_labels(
 
 
 def _count_bins(
-    ds: xr.Dataset, name: str, groups: Groups, bins: int | Sequence[float] | np.ndarray
+    ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
     edges = _edges(ds, name, bins)
@@ -214,7 +214,7 @@ def _count_bins(
     return counter.counts, coords, {"num_nan": counter.nan, "num_below": counter.below, "num_above": counter.above}
 
 
-def _edges(ds: xr.Dataset, name: str, bins: int | Sequence[float] | np.ndarray) -> np.ndarray:
+def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
     """Return the edges that `bins` gives, or that it asks for over the range of finite values."""
     if np.ndim(bins) == 0:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:

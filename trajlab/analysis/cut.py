@@ -13,6 +13,7 @@ MAX_GROUPS = 8
 """More distinct numbers than this are cut into `DEFAULT_GROUPS` ranges."""
 DEFAULT_GROUPS = 4
 
+Numbers = Sequence[float | int] | np.ndarray
 GroupsArgument = int | Sequence[Any] | np.ndarray | Mapping[str, Any] | None
 
 
@@ -70,11 +71,23 @@ def _by_number(
         raise ValueError(f"groups={number}; expected at least 1")
     if len(values) <= number:
         return values, np.arange(len(values)), f"each value of {by}"
-    middle = np.cumsum(weights) - weights / 2
-    codes = np.minimum((middle / weights.sum() * number).astype(np.intp), number - 1)
-    codes = np.unique(codes, return_inverse=True)[1]
-    ends = [(values[codes == code][0], values[codes == code][-1]) for code in range(codes[-1] + 1)]
+    codes = fair_codes(weights, number)
+    ends = [(values[codes == code][0], values[codes == code][-1]) for code in range(number)]
     return _range_labels(ends), codes, f"{by} cut into {len(ends)} ranges with about as many {what} each"
+
+
+def fair_codes(weights: np.ndarray, number: int) -> np.ndarray:
+    """Return which of `number` ranges each value belongs to, when each takes its share of what is still left."""
+    passed = np.cumsum(weights)
+    codes = np.zeros(len(weights), np.intp)
+    stop, done = 0, 0
+    for left in range(number, 1, -1):
+        share = done + (passed[-1] - done) / left
+        nearest = int(np.argmin(np.abs(passed - share))) + 1
+        stop = min(max(nearest, stop + 1), len(weights) - left + 1)
+        done = int(passed[stop - 1])
+        codes[stop:] += 1
+    return codes
 
 
 def _by_edges(values: np.ndarray, edges: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, str]:

@@ -14,6 +14,9 @@ from trajlab.dataset.schema import require_schema, resolve_field
 from trajlab.names import COMPLETE, CUT, END_REASON, EPISODE, RECORDED_DTYPE_ATTR, VERSION_ATTR, units_name
 from trajlab.padding import is_discrete
 
+PASSED_OVER = frozenset({"trajlab", "jaxtyping", "beartype"})
+"""Packages whose lines no warning is for."""
+
 
 def field_of(ds: xr.Dataset, name: str) -> str:
     """Return the field that `name` means, once the Dataset has what every analysis needs.
@@ -94,8 +97,8 @@ def as_rows(values: np.ndarray) -> np.ndarray:
 
 
 def warn_user(message: str) -> None:
-    """Warn at the line outside of this package that led here."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trajlab."):
+    """Warn at the line outside of this package, and of what checks its annotations, that led here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in PASSED_OVER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level - 1)
+    warnings.warn(message, stacklevel=level)

@@ -18,7 +18,7 @@ from trajlab.dataset.schema import require_whole
 from trajlab.names import COMPLETE, EPISODE
 
 
-def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float = 1.0) -> xr.DataArray:
+def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1.0) -> xr.DataArray:
     r"""Return the sum of each episode's rewards.
 
     .. math:: G = \sum_{t=0}^{L-1} \gamma^t \, r_t
@@ -84,7 +84,7 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float = 1.0) ->
     )
 
 
-def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float) -> None:
+def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float | int) -> None:
     """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes."""
     first = int(batch.episode.min(initial=len(sums)))
     index = batch.episode - first

@@ -1,13 +1,13 @@
 """How a field goes over the steps of an episode."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.made import (
     as_rows,
@@ -33,7 +33,7 @@ def state_trace(
     field: str,
     *,
     by: str | None = None,
-    quantiles: Sequence[float] | np.ndarray | Literal[False] | None = (0.1, 0.5, 0.9),
+    quantiles: Numbers | Literal[False] | None = (0.1, 0.5, 0.9),
     groups: GroupsArgument = None,
 ) -> xr.Dataset:
     r"""Return mean, deviation and quantiles of a field at each step, over the episodes that are still alive.
@@ -85,9 +85,7 @@ def state_trace(
     return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles)
 
 
-def grouped_trace(
-    ds: xr.Dataset, name: str, groups: Groups, quantiles: Sequence[float] | np.ndarray | Literal[False] | None
-) -> xr.Dataset:
+def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers | Literal[False] | None) -> xr.Dataset:
     """Return `state_trace` of the field called `name` for groups that were made already."""
     levels = _check_quantiles(quantiles)
     require_numeric(ds[name].variable, name, "state_trace")

@@ -47,6 +47,11 @@ class Block:
         """Return the bytes of flags (capacity, width)."""
         return self.box[-1][0][-1] if self.layout.flags_home == "device" else self.host[-1]
 
+    def place(self) -> tuple[Any, ...]:
+        """Return where the device arrays lie, which JAX compiles for: a chunk takes them to where it lies itself."""
+        arrays = self.box[-1][0]
+        return (arrays[0].sharding, arrays[0].committed) if arrays else ()
+
     def is_lost(self) -> bool:
         """Say whether an interrupted call took the device arrays with it; only an empty block can be."""
         return any(array.is_deleted() for array in self.box[-1][0])
@@ -199,7 +204,7 @@ class Log:
             function = self._functions[is_step, want_flags] = device_append(
                 self.layout, is_step=is_step, want_flags=want_flags
             )
-        signature = (signature, block.capacity, is_step, want_flags)
+        signature = (signature, block.capacity, block.place(), is_step, want_flags)
         device, host = device._replace(row=row), host._replace(row=row)
         if signature in self._compiled:
             return block.append(function, device, host, is_step=is_step)

@@ -21,7 +21,9 @@ def gather(array: Any, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, 
     Rows and columns must be in range (checked by the caller: JAX clamps). The result is an owned array in
     the dtype that the Dataset shows.
     """
-    if is_host_readable(array):
+    if not len(rows):
+        out = _gather_host(np.empty((0, 0, *array.shape[2:]), array.dtype), rows, columns, inner)
+    elif is_host_readable(array):
         out = to_host(_gather_host(host_view(array), rows, columns, inner))
     else:
         out = _gather_device(array, rows, columns, inner)
@@ -61,7 +63,7 @@ def _gather_host(view: np.ndarray, rows: np.ndarray, columns: np.ndarray, inner:
     """Gather through a view: ints and slices of `inner` narrow it first, arrays pick from what was taken."""
     basic = tuple(slice(None) if isinstance(key, np.ndarray) else key for key in inner)
     if all(isinstance(key, slice) and key == slice(None) for key in basic) and view.flags.c_contiguous:
-        flat = view.reshape(-1, *view.shape[2:])
+        flat = view.reshape(view.shape[0] * view.shape[1], *view.shape[2:])
         cells = flat.take(rows * view.shape[1] + columns, axis=0)
     else:
         cells = view[(slice(None), slice(None), *basic)][rows, columns]

@@ -210,8 +210,8 @@ class Plan:
         signature = (
             is_step,
             part,
-            None if mask is None else (mask.shape, type(mask)),
-            *[(leaf.shape, leaf.dtype, type(leaf)) for leaf in leaves],
+            None if mask is None else _kind(mask),
+            *[_kind(leaf) for leaf in leaves],
         )
         if signature not in self._fitting:
             self._check_all(leaves, mask, is_step, part)
@@ -290,6 +290,13 @@ class Plan:
         if not _fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
             out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
         return out
+
+
+def _kind(array: Any) -> tuple[Any, ...]:
+    """Return all by which JAX tells apart arguments that it compiles for; of a NumPy array shape and dtype."""
+    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
+        return array.aval, array.sharding, array.committed
+    return type(array), array.shape, array.dtype
 
 
 _AXIS_NAMES = {"N": "environments"}

@@ -9,8 +9,8 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.agree import agreement_problems, common_attrs, common_dtype
 from trajlab.dataset.fields import padding_of
-from trajlab.dataset.joined import JoinedArray, Part
-from trajlab.dataset.lazy import LazyArray, lazy_variable
+from trajlab.dataset.joined import Frame, JoinedArray
+from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.schema import find_problems
 from trajlab.dataset.source import MaskArray
 from trajlab.errors import raise_all
@@ -54,17 +54,19 @@ def concat(
         Listing every way in which the Datasets are not valid or do not fit together: fields, dims, dtypes,
         labels, units, steps that were sliced away, a number of labels other than that of Datasets.
     TypeError
-        When a label is neither text nor a number.
+        When a label is neither text nor a number, or one Dataset is given instead of a list.
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> a = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
-    >>> b = tl.from_episodes([{"reward": [3.0, 4.0, 5.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> a = tl.from_episodes([{"reward": np.array([1.0, 0.0])}, {"reward": np.array([2.0])}])
+    >>> b = tl.from_episodes([{"reward": np.array([3.0, 4.0, 5.0])}])
     >>> ds = tl.concat({"before": a, "after": b})
     >>> ds["run"].values.tolist(), ds["episode"].values.tolist()
     (['before', 'before', 'after'], [0, 1, 2])
     """
+    if isinstance(datasets, xr.Dataset):  # type: ignore[unreachable]
+        raise TypeError("expected several Datasets, as a list: concat([a, b])")
     if isinstance(datasets, Mapping):
         if run is not None:
             raise ValueError("run= was given with a mapping, whose keys are the labels; give one of them")
@@ -148,8 +150,10 @@ def _joined(parts: list[xr.Dataset], runs: np.ndarray) -> xr.Dataset:
     holding = [*_with_episodes(parts).values()]
     time = np.unique(np.concatenate([ds[names.TIME].values for ds in holding]))
     length = np.concatenate([ds[names.LENGTH].values for ds in holding])
+    sizes, places = [ds.sizes[names.EPISODE] for ds in holding], [_places(ds, time) for ds in holding]
+    frame = Frame(tuple(sizes), tuple(places), length, time)
     joined = {
-        name: _variable(name, holding, time, length)
+        name: _variable(name, holding, frame, time)
         for name in holding[0].variables
         if name not in (names.EPISODE, names.TIME, names.MASK, names.RUN)
     }
@@ -157,14 +161,14 @@ def _joined(parts: list[xr.Dataset], runs: np.ndarray) -> xr.Dataset:
         names.EPISODE: (names.EPISODE, np.arange(len(length)), holding[0][names.EPISODE].attrs),
         names.TIME: (names.TIME, time, holding[0][names.TIME].attrs),
         **{name: joined[name] for name in holding[0].coords if name in joined},
-        names.MASK: _mask(holding, time, length),
+        names.MASK: _mask(holding, frame, time, length),
         names.RUN: (names.EPISODE, runs, {"long_name": "run"}),
     }
     data = {name: joined[name] for name in holding[0].data_vars}
     return xr.Dataset(data, coords, _attrs(parts))
 
 
-def _variable(name: Any, parts: list[xr.Dataset], time: np.ndarray, length: np.ndarray) -> xr.Variable:
+def _variable(name: Any, parts: list[xr.Dataset], frame: Frame, time: np.ndarray) -> xr.Variable:
     """Return one variable of the whole: lazy where it has more than the dim `episode`."""
     variables = [ds.variables[name].transpose(names.EPISODE, names.TIME, ..., missing_dims="ignore") for ds in parts]
     first, attrs = variables[0], common_attrs(variables)
@@ -174,15 +178,11 @@ def _variable(name: Any, parts: list[xr.Dataset], time: np.ndarray, length: np.n
     assert dtype is not None
     if first.ndim == 1:
         return xr.Variable(first.dims, np.concatenate([v.values.astype(dtype) for v in variables]), attrs)
-    shape, dims = (len(length), *first.shape[1:]), tuple(map(str, first.dims))
-    pieces = [Part(v.shape[0], v.copy(deep=False)) for v in variables]
-    if names.TIME not in first.dims:
-        array: LazyArray = JoinedArray(pieces, shape, dtype, padding_of(first), lead=1)
-        return lazy_variable(dims, array, attrs)
-    pieces = [Part(p.size, p.variable, _places(ds, time)) for p, ds in zip(pieces, parts, strict=True)]
-    shape = (len(length), len(time), *first.shape[2:])
-    array = JoinedArray(pieces, shape, dtype, padding_of(first), lead=2, held=(length, time))
-    return lazy_variable(dims, array, attrs)
+    lead = 2 if names.TIME in first.dims else 1
+    shape = (sum(frame.sizes), *([len(time)] * (lead - 1)), *first.shape[lead:])
+    copies = [variable.copy(deep=False) for variable in variables]
+    array = JoinedArray(frame, copies, shape, dtype, padding_of(first), lead=lead)
+    return lazy_variable(tuple(map(str, first.dims)), array, attrs)
 
 
 def _places(ds: xr.Dataset, time: np.ndarray) -> np.ndarray | None:
@@ -201,11 +201,11 @@ def _along_time(variables: list[xr.Variable], parts: list[xr.Dataset], time: np.
     return xr.Variable(first.dims, values, common_attrs(variables))
 
 
-def _mask(parts: list[xr.Dataset], time: np.ndarray, length: np.ndarray) -> xr.Variable:
+def _mask(parts: list[xr.Dataset], frame: Frame, time: np.ndarray, length: np.ndarray) -> xr.Variable:
     if np.array_equal(time, np.arange(len(time))):
         attrs = common_attrs([ds.variables[names.MASK] for ds in parts])
         return lazy_variable((names.EPISODE, names.TIME), MaskArray(length, len(time)), attrs)
-    return _variable(names.MASK, parts, time, length)
+    return _variable(names.MASK, parts, frame, time)
 
 
 def _attrs(parts: list[xr.Dataset]) -> dict[str, Any]:

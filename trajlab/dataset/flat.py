@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.blocks import common_source, read_blocks
+from trajlab.dataset.joined import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, lazy_base
 from trajlab.names import EPISODE, LENGTH, TIME
 
@@ -80,12 +81,15 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
     -----
     Of three ways the first that all fields allow is taken: block by block from the log they were recorded in;
     cell by cell; or, for dask and file-backed arrays, as ranges of episodes without what lies past the
-    longest.
+    longest. Fields that `concat` joined are read part by part, each in its own way.
     """
     variables = {name: _checked(ds, name) for name in fields}
     cells = Cells.of(ds)
     if not len(cells):
         return iter(())
+    pieces = pieces_of(variables)
+    if pieces is not None:
+        return _piece_batches(ds, pieces, max_bytes)
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
@@ -108,6 +112,23 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: "Cells") -> Itera
     if cells.order is not None or not np.array_equal(cells.counts, source.episodes.length[chosen]):
         return None
     return (FlatBatch(values, locate) for values, locate in read_blocks(source, chosen, variables))
+
+
+def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece], max_bytes: int) -> Iterator[FlatBatch]:
+    """Yield the batches of each part of joined fields, located in the whole."""
+    length, time = ds[LENGTH].values, ds[TIME].values
+    for piece in pieces:
+        coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
+        part = xr.Dataset(piece.variables, coords)
+        for batch in iter_flat(part, piece.variables, max_bytes=max_bytes):
+            yield FlatBatch(batch.values, functools.partial(_located_in, piece.episodes, batch.locate))
+
+
+def _located_in(
+    episodes: np.ndarray, locate: Callable[[], tuple[np.ndarray, np.ndarray]]
+) -> tuple[np.ndarray, np.ndarray]:
+    episode, time = locate()
+    return episodes[episode], time
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:

@@ -1,7 +1,8 @@
 """One lazy array over the variables of several Datasets, and reading blocks and points of any variable."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,46 @@ from trajlab.dataset.lazy import Inner, LazyArray, as_slice, lazy_base, vector
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
-    """What fills some of the first axis of a joined array.
+class Frame:
+    """How parts stand one behind the other along the first axis.
 
     Attributes
     ----------
-    size : int
-        How many entries of the first axis it fills.
-    variable : xarray.Variable or None
-        Over the same axes as the whole; None for padding alone.
-    places : array (time,) of int, or None
-        For each entry of the whole's second axis, where the part has it, -1 where it does not; None where the
-        second axes are the same, or where only one axis leads.
+    sizes : tuple of int
+        How many entries of the first axis each part fills.
+    places : tuple of array (time,) of int, or None
+        For each part and each entry of the whole's second axis, where the part has it, -1 where it does not;
+        None where the second axes are the same, or only one axis leads.
+    length : array (episode,) of int, optional
+    time : array (time,) of int, optional
+        Lengths of episodes and labels of steps, from which cells that hold data are counted.
     """
 
-    size: int
-    variable: xr.Variable | None
-    places: np.ndarray | None = None
+    sizes: tuple[int, ...]
+    places: tuple[np.ndarray | None, ...]
+    length: np.ndarray | None = None
+    time: np.ndarray | None = None
+
+    @functools.cached_property
+    def starts(self) -> np.ndarray:
+        """Return the first entry of each part."""
+        return np.cumsum([0, *self.sizes])[:-1]
+
+    def holding(self, first: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield each part that holds some entries of the first axis: its number, which they are, and where in it."""
+        owner = np.searchsorted(self.starts, first, side="right") - 1
+        for number in np.unique(owner):
+            here = np.flatnonzero(owner == number)
+            yield int(number), here, first[here] - self.starts[number]
+
+    def within(self, number: int, second: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:
+        """Return which entries of the second axis a part has, and where in it."""
+        places = self.places[number]
+        if places is None:
+            return slice(None), second
+        found = places[second]
+        there = np.flatnonzero(found >= 0)
+        return there, found[there]
 
 
 class JoinedArray(LazyArray):
@@ -39,32 +63,32 @@ class JoinedArray(LazyArray):
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        frame: Frame,
+        parts: Sequence[xr.Variable | None],
         shape: Sequence[int],
         dtype: Any,
         padding: Any,
         *,
         lead: int,
-        held: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        """Join parts; `held` gives lengths (episode,) and labels (time,), from which cells with data are counted."""
+        """Join variables over the same axes as the whole; None is a part that is padding alone."""
         super().__init__(shape, dtype)
-        self.parts, self.padding, self.lead, self.held = tuple(parts), padding, lead, held
-        self.starts = np.concatenate([[0], np.cumsum([part.size for part in parts])])[:-1].astype(np.int64)
-        assert sum(part.size for part in parts) == self.shape[0]
+        self.frame, self.parts, self.padding, self.lead = frame, tuple(parts), padding, lead
+        assert sum(frame.sizes) == self.shape[0]
+        assert len(frame.sizes) == len(frame.places) == len(self.parts)
 
     def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
         """Return cells, point by point from each part that holds some."""
         out = self._padded((len(cells[0]),), inner)
-        for part, start, here in self._holding(cells[0]):
-            if part.variable is None:
+        for number, here, first in self.frame.holding(cells[0]):
+            variable = self.parts[number]
+            if variable is None:
                 continue
-            first, rest = cells[0][here] - start, tuple(axis[here] for axis in cells[1:])
-            if part.places is not None:
-                second = part.places[rest[0]]
-                there = second >= 0
-                here, first, rest = here[there], first[there], (second[there],)
-            out[here] = read_points(part.variable, (first, *rest), inner)
+            if self.lead == 1:
+                out[here] = read_points(variable, (first,), inner)
+                continue
+            there, second = self.frame.within(number, cells[1][here])
+            out[here[there]] = read_points(variable, (first[there], second), inner)
         return out
 
     def outer(self, keys: tuple[Any, ...]) -> np.ndarray:
@@ -73,33 +97,24 @@ class JoinedArray(LazyArray):
         inner = keys[self.lead :]
         self._warn_if_padded(vectors, inner)
         out = self._padded(tuple(len(v) for v in vectors), inner)
-        for part, start, here in self._holding(vectors[0]):
-            if part.variable is None:
+        for number, here, first in self.frame.holding(vectors[0]):
+            variable = self.parts[number]
+            if variable is None:
                 continue
-            wanted, targets = [vectors[0][here] - start, *vectors[1:]], [as_slice(here)]
-            if part.places is not None:
-                places = part.places[vectors[1]]
-                there = np.flatnonzero(places >= 0)
-                wanted[1], targets = places[there], [as_slice(here), as_slice(there)]
-            block = read_block(part.variable, (*map(as_slice, wanted), *inner))
-            if sum(isinstance(target, np.ndarray) for target in targets) > 1:
-                out[np.ix_(*targets)] = block
-            else:
-                out[tuple(targets)] = block
+            if self.lead == 1:
+                out[as_slice(here)] = read_block(variable, (as_slice(first), *inner))
+                continue
+            there, second = self.frame.within(number, vectors[1])
+            block = read_block(variable, (as_slice(first), as_slice(second), *inner))
+            _put(out, here, there, block)
         return drop_scalars(out, keys[: self.lead])
 
     def cells_of(self, vectors: list[np.ndarray]) -> int | None:
         """Return how many cells of a block hold data."""
-        if self.held is None:
+        length, time = self.frame.length, self.frame.time
+        if length is None or time is None:
             return None
-        length, time = self.held
         return int(np.searchsorted(np.sort(time[vectors[1]]), length[vectors[0]]).sum())
-
-    def _holding(self, first: np.ndarray) -> Iterator[tuple[Part, int, np.ndarray]]:
-        """Yield each part that holds some entries of the first axis, its start, and which of them."""
-        owner = np.searchsorted(self.starts, first, side="right") - 1
-        for number in np.unique(owner):
-            yield self.parts[number], int(self.starts[number]), np.flatnonzero(owner == number)
 
     def _padded(self, lead: tuple[int, ...], inner: Inner) -> np.ndarray:
         sizes = zip(inner, self.shape[self.lead :], strict=True)
@@ -107,10 +122,22 @@ class JoinedArray(LazyArray):
         return np.full((*lead, *shape), self.padding, self.dtype)
 
 
+def _put(out: np.ndarray, first: np.ndarray, second: np.ndarray | slice, block: np.ndarray) -> None:
+    """Write a block at the crossings of two selections, as slices where they are."""
+    rows, columns = as_slice(first), second if isinstance(second, slice) else as_slice(second)
+    if isinstance(rows, slice) or isinstance(columns, slice):
+        out[rows, columns] = block
+    else:
+        out[np.ix_(rows, columns)] = block
+
+
 def drop_scalars(values: np.ndarray, keys: Sequence[Any]) -> np.ndarray:
     """Drop the leading axes whose key is an int."""
     axes = tuple(axis for axis, key in enumerate(keys) if not isinstance(key, slice | np.ndarray))
     return values.squeeze(axis=axes) if axes else values
+
+
+# Reading any variable -------------------------------------------------------------------------------------------------
 
 
 def read_block(variable: xr.Variable, keys: tuple[Any, ...]) -> np.ndarray:
@@ -144,3 +171,55 @@ def _read_lazy(array: LazyArray, key: tuple[Any, ...], cells: Sequence[np.ndarra
 def _selected(key: Any, new: Any, size: int) -> Any:
     """Return the key that selects `new` of what `key` selects from an axis."""
     return new if isinstance(key, slice) and key == slice(None) else vector(key, size)[new]
+
+
+# Part by part ---------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """What one part gives to some variables.
+
+    Attributes
+    ----------
+    variables : mapping of str to Variable
+        The part's own variables, narrowed to what is selected of the whole.
+    episodes, times : array of int
+        Where their episodes and steps stand in the selection.
+    """
+
+    variables: Mapping[str, xr.Variable]
+    episodes: np.ndarray
+    times: np.ndarray
+
+
+def pieces_of(variables: Mapping[str, xr.Variable]) -> Iterator[Piece] | None:
+    """Return the pieces of which variables over (episode, time, ...) are joined, or None where they are not.
+
+    They must be joined alike and selected alike. Read piece by piece they cost what each part costs by
+    itself; a part in a file or a log does not like to be read by the cell.
+    """
+    bases = {name: base for name, variable in variables.items() if (base := lazy_base(variable)) is not None}
+    joined = {name: (array, key) for name, (array, key) in bases.items() if isinstance(array, JoinedArray)}
+    if not joined or len(joined) < len(variables):
+        return None
+    frame = next(array.frame for array, _ in joined.values())
+    leads = [[vector(k, n) for k, n in zip(key[:2], array.shape, strict=False)] for array, key in joined.values()]
+    episode, time = leads[0]
+    for (array, _), lead in zip(joined.values(), leads, strict=True):
+        if array.lead != 2 or array.frame is not frame or not all(map(np.array_equal, lead, leads[0])):
+            return None
+    return _pieces(joined, frame, episode, time)
+
+
+def _pieces(
+    joined: Mapping[str, tuple[JoinedArray, tuple[Any, ...]]], frame: Frame, episode: np.ndarray, time: np.ndarray
+) -> Iterator[Piece]:
+    for number, here, first in frame.holding(episode):
+        there, second = frame.within(number, time)
+        variables = {
+            name: part[(as_slice(first), as_slice(second), *key[2:])]
+            for name, (array, key) in joined.items()
+            if (part := array.parts[number]) is not None
+        }
+        yield Piece(variables, here, np.arange(len(time)) if isinstance(there, slice) else there)

@@ -188,8 +188,8 @@ class Lazy(indexing.LazilyIndexedArray):
         return ("trajlab", self.array.token, *map(_token, self.key.tuple))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the loaded values."""
-        return indexing.NumpyIndexingAdapter, (np.asarray(self.get_duck_array()),)
+        """Pickle the loaded values, as a plain array."""
+        return np.asarray, (np.asarray(self.get_duck_array()),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Lazy":
         """Return itself: it cannot be written."""
@@ -215,7 +215,7 @@ def _token(key: Any) -> str:
     """Return a text that differs for different keys; the repr of a long array leaves its middle out."""
     if not isinstance(key, np.ndarray):
         return repr(key)
-    return f"{key.shape}{hashlib.blake2b(np.ascontiguousarray(key), digest_size=16).hexdigest()}"
+    return f"{key.shape}{hashlib.blake2b(key.tobytes(), digest_size=16).hexdigest()}"
 
 
 class LazyPoints(indexing.LazilyVectorizedIndexedArray):

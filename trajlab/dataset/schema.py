@@ -46,8 +46,8 @@ def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 0.0])}, {"reward": np.array([2.0])}])
     >>> tl.validate(ds, deep=True)
     >>> tl.validate(ds.isel(episode=1))
     Traceback (most recent call last):

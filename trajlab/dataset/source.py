@@ -137,9 +137,10 @@ class FinalArray(LazyArray):
         """Return the final values of some episodes, padding where they are not known."""
         (episode,) = cells
         out: np.ndarray | None = None
-        for number, name in enumerate(self.names):
-            here = np.flatnonzero(self.origin[episode] == number)
-            values = self.source.read(name, episode[here], self.offset[episode[here]], inner)
+        origin = self.origin[episode]
+        for number in [n for n in range(len(self.names)) if (origin == n).any()] or [0]:
+            here = np.flatnonzero(origin == number)
+            values = self.source.read(self.names[number], episode[here], self.offset[episode[here]], inner)
             if out is None:
                 out = np.full((len(episode), *values.shape[1:]), padding_value(self.dtype), self.dtype)
             out[here] = values

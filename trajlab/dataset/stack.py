@@ -46,8 +46,8 @@ def stack_fields(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> x
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"obs": [[0.0, 1.0], [2.0, 3.0]], "reward": [1.0, 0.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"obs": np.array([[0.0, 1.0], [2.0, 3.0]]), "reward": np.array([1.0, 0.0])}])
     >>> stacked = tl.stack_fields(ds)
     >>> stacked["field"].values.tolist()
     ['obs[0]', 'obs[1]', 'reward']

@@ -7,10 +7,10 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.fields import choose_fields, component_labels, is_numeric, resolve_field
+from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
 from trajlab.dataset.flat import Cells, iter_flat
 from trajlab.dataset.schema import require_whole, validate
-from trajlab.dataset.views import iter_placed
+from trajlab.dataset.views import read_flat
 
 RETURN = "return"
 
@@ -42,8 +42,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 0.5]}, {"reward": [2.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 0.5])}, {"reward": np.array([2.0])}])
     >>> tl.episode_table(ds)[["length", "return"]]
              length  return
     episode
@@ -109,8 +109,8 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 0.5]}, {"reward": [2.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 0.5])}, {"reward": np.array([2.0])}])
     >>> tl.to_dataframe(ds)["reward"].groupby("episode").mean().tolist()
     [0.75, 2.0]
     """
@@ -119,7 +119,7 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
     cells = Cells.of(ds)
     where = cells.span(0, len(cells)).locate() if len(cells) else (np.zeros(0, np.intp), np.zeros(0, np.int64))
     columns = {name: ds[name].values[where[0]] for name in _origins(ds)}
-    columns |= _component_columns(ds, cells, [names.ITERATION] * (names.ITERATION in ds.data_vars) + chosen)
+    columns |= _component_columns(ds, [names.ITERATION] * (names.ITERATION in ds.data_vars) + chosen)
     index = pd.MultiIndex(
         levels=[ds[names.EPISODE].values, cells.labels],
         codes=[where[0], np.searchsorted(cells.labels, where[1])],
@@ -135,17 +135,12 @@ def _origins(ds: xr.Dataset) -> list[str]:
     return sorted(found, key=lambda name: (name != names.RUN, name != names.ENV))
 
 
-def _component_columns(ds: xr.Dataset, cells: Cells, fields: list[str]) -> dict[str, np.ndarray]:
+def _component_columns(ds: xr.Dataset, fields: list[str]) -> dict[str, np.ndarray]:
     """Return the components of fields at every transition, each contiguous, in order of episode and time."""
-    columns = {
-        name: np.empty((len(component_labels(ds, name)), len(cells)), ds.variables[name].dtype)
-        for name in dict.fromkeys(fields)
-    }
-    for places, values in iter_placed(ds, cells, list(columns)):
-        for name, block in columns.items():
-            block[:, places] = values[name].reshape(-1, len(block)).T
-    return {
-        label: column
-        for name, block in columns.items()
-        for label, column in zip(component_labels(ds, name), block, strict=True)
-    }
+    flat = read_flat(ds, list(dict.fromkeys(fields)))
+    columns: dict[str, np.ndarray] = {}
+    for name in [*flat]:
+        values = flat.pop(name)
+        block = np.ascontiguousarray(values.reshape(len(values), component_count(ds.variables[name])).T)
+        columns |= dict(zip(component_labels(ds, name), block, strict=True))
+    return columns

@@ -1,7 +1,6 @@
 """One episode without padding, and all transitions without padding."""
 
 import operator
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
 from trajlab.dataset.flat import Cells, iter_flat
-from trajlab.dataset.joined import JoinedArray, Part
+from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import as_slice, lazy_variable
 from trajlab.dataset.schema import require_schema, validate
 from trajlab.errors import FriendlyKeyError
@@ -45,8 +44,8 @@ def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 0.0])}, {"reward": np.array([2.0])}])
     >>> tl.episode(ds, 1)["reward"].values
     array([2.])
     """
@@ -126,8 +125,8 @@ def _check_final(ds: xr.Dataset, one: xr.Dataset, finals: dict[str, str]) -> Non
 def _appended(variable: xr.Variable, final: xr.Variable | None) -> xr.Variable:
     """Return a variable over `time` with one more step: the final value, or padding."""
     shape = (len(variable) + 1, *variable.shape[1:])
-    parts = [Part(len(variable), variable), Part(1, final)]
-    array = JoinedArray(parts, shape, variable.dtype, padding_of(variable), lead=1)
+    frame = Frame((len(variable), 1), (None, None))
+    array = JoinedArray(frame, [variable, final], shape, variable.dtype, padding_of(variable), lead=1)
     joined = lazy_variable(tuple(map(str, variable.dims)), array, variable.attrs)
     return joined.load() if variable._in_memory else joined
 
@@ -147,9 +146,9 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
     -------
     Dataset
         Dim ``transition`` in the order of `ds`' episodes, then time, and the fields' own dims; dtypes as in
-        `ds`. What there is per episode or step (`length`, `env`, ...), `episode` and `time` themselves
-        included, are coordinates over `transition`, none of them an index:
-        ``.set_index(transition=("episode", "time"))`` makes one. `mask` and the final observations are left out.
+        `ds`. The coordinates of `ds` (`length`, `env`, ...), `episode` and `time` themselves and `iteration` are
+        coordinates over `transition`, none of them an index: ``.set_index(transition=("episode", "time"))``
+        makes one. `mask` and the final observations are left out.
 
     Raises
     ------
@@ -158,8 +157,8 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 0.0]}, {"reward": [2.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 0.0])}, {"reward": np.array([2.0])}])
     >>> flat = tl.transitions(ds)
     >>> flat["reward"].values, flat["episode"].values
     (array([1., 0., 2.]), array([0, 0, 1]))
@@ -182,7 +181,7 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
             variables[name] = xr.Variable(dims, flat[name], _without_padding(variable.attrs))
         else:
             variables[name] = _repeated(_repeated(variable, names.EPISODE, at_episode), names.TIME, at_time)
-    coords = {name: variables.pop(name) for name in ds.coords if name in variables}
+    coords = {name: variables.pop(name) for name in (*ds.coords, names.ITERATION) if name in variables}
     return xr.Dataset(variables, coords, ds.attrs)
 
 
@@ -203,15 +202,8 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
     cells = Cells.of(ds)
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
-    for places, values in iter_placed(ds, cells, fields):
-        for name in fields:
-            out[name][places] = values[name]
-    return out
-
-
-def iter_placed(
-    ds: xr.Dataset, cells: Cells, fields: list[Any]
-) -> Iterator[tuple[slice | np.ndarray, Mapping[str, np.ndarray]]]:
-    """Yield batches of fields' values, each with its places in the order of `ds`' episodes and then of time."""
     for batch in iter_flat(ds, fields):
-        yield as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time)), batch.values
+        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
+        for name in fields:
+            out[name][places] = batch.values[name]
+    return out

@@ -137,7 +137,7 @@ def write_empty(ax: "matplotlib.axes.Axes", text: str = "no episodes") -> None:
 def needs_sideways(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> bool:
     """Say whether texts are so long that they are better read beside horizontal bars than below upright ones."""
     longest = max((len(label) for label in labels), default=0)
-    return longest > 8 and longest * len(labels) * 0.62 * _points("xtick.labelsize") > 1.4 * _width(ax)
+    return longest > 8 and bool(longest * len(labels) * 0.62 * _points("xtick.labelsize") > 1.4 * _width(ax))
 
 
 def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.actions import action_histogram
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.made import field_of, inner_dims, title_of
 from trajlab.plot import _style, _text
 
@@ -25,7 +25,7 @@ def plot_action_histogram(
     field: str = "action",
     *,
     by: str | None = None,
-    bins: int | Sequence[float] | np.ndarray | None = None,
+    bins: int | Numbers | None = None,
     labels: Sequence[str] | None = None,
     groups: GroupsArgument = None,
     ax: Any = None,
@@ -189,7 +189,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
         height.set_label_text(text)
         return
     if panels.figure is None or number % _style.columns_of(len(panels.axes)) == 0:
-        _text.write_ylabel(panels, ax, text)
+        _text.write_ylabel(panels, ax, text, share=0.95)
 
 
 def _left_out(result: xr.Dataset) -> list[str]:

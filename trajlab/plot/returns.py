@@ -1,11 +1,11 @@
 """Returns and lengths of episodes over training."""
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.cut import fair_codes
 from trajlab.analysis.returns import returns
 from trajlab.errors import unknown_name
 from trajlab.names import COMPLETE, EPISODE, LENGTH, START_ITERATION
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 MIN_FOR_MEDIAN = 10
 """Fewer complete episodes than this get no line."""
+MIN_WINDOW = 5
 MAX_WINDOWS = 40
-"""The line of medians has at most so many points."""
+"""The line of medians has at most so many points, each of at least so many episodes if they are spread out."""
 MANY = 5000
 """More points than this are drawn as an image, so that a file of the figure stays small."""
 
@@ -26,7 +27,7 @@ def plot_returns(
     ds: xr.Dataset,
     *,
     reward: str = "reward",
-    discount: float = 1.0,
+    discount: float | int = 1.0,
     x: str | None = None,
     ax: Any = None,
     **kwargs: Any,
@@ -64,7 +65,7 @@ def plot_returns(
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs["field"])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
-    titles = [title.replace(name, "return", 1) for title in _text.component_titles(ds, name)]
+    titles = [_title(name, component) for component in _text.component_titles(ds, name)]
     _style.check_panels(ds, name, len(titles))
     along = _along(result, x)
     count = len(titles) + 1
@@ -77,6 +78,11 @@ def plot_returns(
     if handles:
         _text.write_legend(panels, list(handles.values()), list(handles))
     return np.asarray(panels.result())
+
+
+def _title(name: str, component: str) -> str:
+    """Return ``"return"``, ``"return[0]"`` or ``"return: speed"`` for a component of the reward called `name`."""
+    return f"return{component[len(name) :]}" if component.startswith(name) else f"return: {component}"
 
 
 def _along(result: xr.DataArray, x: str | None) -> xr.DataArray:
@@ -126,19 +132,16 @@ def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
     nothing = np.zeros(0), np.zeros(0), 0
     if len(values) < MIN_FOR_MEDIAN or along.dtype.kind not in "biuf":
         return nothing
-    along = along.astype(np.float64)
-    order = np.argsort(along, kind="stable")
-    along, values = along[order], values[order].astype(np.float64)
-    each = max(len(values) // MAX_WINDOWS, 5)
-    first = np.searchsorted(along, along, side="left")
-    which = np.unique(first // each, return_inverse=True)[1]
-    edges = np.searchsorted(which, np.arange(which[-1] + 2))
-    windows = list(itertools.pairwise(edges))
-    if len(windows) < 2:
+    number = min(len(values) // MIN_WINDOW, MAX_WINDOWS)
+    distinct, where, weights = np.unique(along, return_inverse=True, return_counts=True)
+    number = min(number, len(distinct))
+    if number < 2:
         return nothing
-    places = np.array([np.median(along[a:b]) for a, b in windows])
-    medians = np.array([np.median(values[a:b]) for a, b in windows])
-    return places, medians, round(len(values) / len(windows))
+    window = fair_codes(weights, number)[where]
+    chosen = [window == code for code in range(number)]
+    places = np.array([np.median(along[one]) for one in chosen])
+    medians = np.array([np.median(values[one]) for one in chosen])
+    return places, medians, round(len(values) / number)
 
 
 def _label(
@@ -148,7 +151,7 @@ def _label(
     result: xr.DataArray,
     along: xr.DataArray,
     titles: list[str],
-    discount: float,
+    discount: float | int,
 ) -> None:
     units = [*_text.component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
     labels = [*titles, result[LENGTH].attrs.get("long_name", "episode length")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import make_groups
 from trajlab.analysis.made import as_rows, field_of, inner_dims
 from trajlab.analysis.states import grouped_trace
@@ -27,7 +27,7 @@ def plot_state_trace(
     field: str,
     *,
     by: str | None = None,
-    quantiles: Sequence[float] | np.ndarray | Literal[False] | None = (0.1, 0.5, 0.9),
+    quantiles: Numbers | Literal[False] | None = (0.1, 0.5, 0.9),
     groups: GroupsArgument = None,
     episodes: int | Iterable[int] | Literal[False] = DEFAULT_EPISODES,
     ax: Any = None,
@@ -216,10 +216,10 @@ def _label(
         strip.set_ylabel("n")
         if panels.figure is None or number >= len(titles) - columns:
             strip.set_xlabel(time)
-    n = str(result["n"].attrs["long_name"])
-    lines = [f"{title}: {_text.count_text(result.attrs)}"]
-    lines += [f"{num_singles} drawn singly; n: {n}" if num_singles else f"n: {n}"]
-    lines += [", ".join(sorted(drawn, key=lambda key: key != "mean"))] if drawn else []
+    what = sorted(drawn, key=lambda key: key != "mean")
+    singly = [f"{num_singles} drawn singly"] if num_singles else []
+    alive = f"n: {result['n'].attrs['long_name']}"
+    lines = [f"{title}: {_text.count_text(result.attrs)}", "; ".join([", ".join([*what, *singly]), alive]).lstrip("; ")]
     _text.write_title(panels, lines)
 
 

@@ -170,7 +170,7 @@ class Session:
         want_flags = self.max_episodes is not None
         flags = self.log.append(
             counters.rows, length, homes["device"], homes["host"], is_step=is_step, want_flags=want_flags,
-            signature=(signature, marks is None),
+            signature=(signature, marks is None, None if places is None else len(places), picks is None),
         )  # fmt: skip
         if want_flags and flags is not None:
             while self._arriving and self._arriving[-1][0] >= counters.rows:
