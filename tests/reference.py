@@ -175,11 +175,7 @@ def make_plan(convention: Mapping[str, Any], arrays: Mapping[str, Any]) -> Plan:
     """Settle every "auto" of a convention."""
     path = {slot: find_slot(convention.get(slot, "auto"), slot, arrays) for slot in STANDARD_NAMES}
     observation = leaves_under(path["observation"], arrays)
-    sources = [
-        leaf
-        for slot in ("next_observation", "final_observation")
-        for leaf in leaves_under(path[slot], arrays)
-    ]
+    sources = [leaf for slot in ("next_observation", "final_observation") for leaf in leaves_under(path[slot], arrays)]
     kept = [leaf for slot in ("action", "reward") for leaf in leaves_under(path[slot], arrays)]
     flags = [path[flag] for flag in ("terminated", "truncated", "done") if path[flag]]
     alignment = convention.get("alignment", "transition")
@@ -217,9 +213,7 @@ def match_leaves(observation: str | None, source: str | None, arrays: Mapping[st
     return {leaf: other for leaf, other in pairs.items() if other in arrays}
 
 
-def find_moved(
-    alignment: str | Mapping[str, str], arrays: Mapping[str, Any], observation: list[str]
-) -> set[str]:
+def find_moved(alignment: str | Mapping[str, str], arrays: Mapping[str, Any], observation: list[str]) -> set[str]:
     """Return the fields that stand on the row of the action that led to them."""
     if isinstance(alignment, str):
         return set(observation) if alignment == "result" else set()
@@ -277,14 +271,14 @@ def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]
     """Return one list of recorded cells per environment, each with the mark that stands before it."""
     columns: list[list[Cell]] = [[] for _ in range(num_envs)]
     pending: list[str | None] = [None] * num_envs
-    row = num_records = 0
+    row = num_updates = 0
     newest: int | None = None  # the iteration of the newest row
     for call in calls:
         if isinstance(call, Mark):
             for env in chosen_envs(call.envs, num_envs):
                 pending[env] = call.kind
             continue
-        first = first_iteration(call, num_records, newest)
+        first = first_iteration(call, num_updates, newest)
         if newest is not None and not 0 <= first - newest <= 1:
             pending = [mark if mark == "reset" else "gap" for mark in pending]
         for cells, iteration in call_rows(call, axes, num_envs, first):
@@ -293,16 +287,17 @@ def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]
                 pending[env] = None
             row += 1
             newest = iteration
-        num_records += isinstance(call, Record)
+        if isinstance(call, Record):
+            num_updates += axis_sizes(call, axes).get("U", 1)
     return columns
 
 
-def first_iteration(call: Record | Step, num_records: int, newest: int | None) -> int:
-    """Return the iteration of a call's first row."""
+def first_iteration(call: Record | Step, num_updates: int, newest: int | None) -> int:
+    """Return the iteration of a call's first row; calls of `record` are counted, stacked updates one by one."""
     if call.iteration is not None:
         return call.iteration
     if isinstance(call, Record):
-        return num_records
+        return num_updates
     return 0 if newest is None else newest
 
 
@@ -401,9 +396,7 @@ def walk(cells: list[Cell], plan: Plan, starts_fresh: bool, env: int) -> list[Ep
                 state, seen, ended, open_episode = after_end, True, open_episode, None
         previous = k
     for episode in episodes:
-        episode.final_known = bool(plan.observation) and all(
-            leaf in episode.final for leaf in plan.observation
-        )
+        episode.final_known = bool(plan.observation) and all(leaf in episode.final for leaf in plan.observation)
     return episodes
 
 

@@ -3,6 +3,7 @@
 #
 #     bash tests/run.sh             all of it, each check even where an earlier one failed
 #     bash tests/run.sh lint docs   only these; the names are those of the functions below
+#     bash tests/run.sh slow benchmarks   what takes longer: training with three seeds, and whether the benchmarks run
 #
 # The tests hold the floors (which module may import which), the doctests of the package, README and docs, and run
 # every notebook. PYTEST_ADDOPTS adds options to pytest, PYTHON names the interpreter to make .venv with.
@@ -14,8 +15,10 @@ format() { .venv/bin/ruff format --check; }
 types() { .venv/bin/mypy; }
 docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html; }
 tests() { .venv/bin/python -m pytest -n logical --maxprocesses 4; }
+slow() { .venv/bin/python -m pytest -m slow; }
+benchmarks() { .venv/bin/python -m pytest -m benchmark; }
 
-bash .ci/venv.sh test,docs || exit 1
+bash .ci/venv.sh all || exit 1
 [ $# -gt 0 ] || set -- lint format types docs tests
 results=()
 status=0
@@ -23,7 +26,7 @@ for check in "$@"; do
     printf '\n== %s\n' "$check"
     start=$SECONDS
     if "$check"; then outcome=ok; else outcome=FAILED status=1; fi
-    results+=("$(printf '%-8s %-7s %4d s' "$check" "$outcome" $((SECONDS - start)))")
+    results+=("$(printf '%-10s %-7s %4d s' "$check" "$outcome" $((SECONDS - start)))")
 done
 printf '\n'
 printf '%s\n' "${results[@]}"

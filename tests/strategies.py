@@ -240,7 +240,7 @@ def streams(draw: st.DrawFn, wide: bool = True, explicit: bool | None = None, wh
         iterations=np.array(iterations),
         marks=marks,
         sizes=sizes,
-        is_explicit="U" in axes or (draw(st.booleans()) if explicit is None else explicit),
+        is_explicit=draw(st.booleans()) if explicit is None else explicit,
         options=options,
     )
 

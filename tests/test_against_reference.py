@@ -51,9 +51,11 @@ def convert_tree(tree: Any, convert: Convert) -> Any:
 @contextmanager
 def blocks_of(chunks: int | None) -> Iterator[None]:
     """Let a block take so many chunks; None: as many as a megabyte holds, which is all of a test's."""
-    sizes = {} if chunks is None else {"MIN_CHUNKS": chunks, "MIN_BYTES": 1}
-    with patch.multiple("trajlab.block.log", **sizes) if sizes else warnings.catch_warnings():
+    if chunks is None:
         yield
+    else:
+        with patch.multiple("trajlab.block.log", MIN_CHUNKS=chunks, MIN_BYTES=1):
+            yield
 
 
 def new_recorder(options: Mapping[str, Any]) -> tl.Recorder:
@@ -199,13 +201,13 @@ def check_recording(recording: Recording, chunks: int | None, convert: Convert) 
     assert_matches(ds, reference_episodes(calls, **options), calls, options)
 
 
-@examples(200)
+@examples(150)
 @given(recordings(), block_sizes)
 def test_numpy_input(recording: Recording, chunks: int | None) -> None:
     check_recording(recording, chunks, as_given)
 
 
-@examples(25)
+@examples(15)
 @given(recordings(wide=False), block_sizes)
 def test_jax_input(recording: Recording, chunks: int | None) -> None:
     check_recording(recording, chunks, jnp.asarray)
@@ -264,13 +266,13 @@ def check_on_the_way(data: st.DataObject, recording: Recording, chunks: int | No
         assert_matches(ds, reference_episodes(calls[:stop], **options), calls, options)
 
 
-@examples(60)
+@examples(50)
 @given(st.data(), recordings(), block_sizes)
 def test_datasets_made_on_the_way(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
     check_on_the_way(data, recording, chunks, as_given)
 
 
-@examples(10)
+@examples(6)
 @given(st.data(), recordings(wide=False), block_sizes)
 def test_datasets_made_on_the_way_of_jax_input(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
     check_on_the_way(data, recording, chunks, jnp.asarray)
@@ -290,13 +292,13 @@ def check_parts(data: st.DataObject, recording: Recording, chunks: int | None, c
         xr.testing.assert_identical(ds[name].isel(only).load(), whole[name].isel(only))
 
 
-@examples(60)
+@examples(50)
 @given(st.data(), recordings(), block_sizes)
 def test_parts_read_alone(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
     check_parts(data, recording, chunks, as_given)
 
 
-@examples(10)
+@examples(6)
 @given(st.data(), recordings(wide=False), block_sizes)
 def test_parts_of_jax_input_read_alone(data: st.DataObject, recording: Recording, chunks: int | None) -> None:
     check_parts(data, recording, chunks, jnp.asarray)

@@ -26,7 +26,7 @@ def measure() -> dict[str, float | bool]:
 
 
 def imports(quick: bool) -> list[Row]:
-    """Measure in several fresh processes; the first, which may compile bytecode, does not count."""
+    """Measure in several fresh processes; the first, which compiles what has changed, does not count."""
     found = [fresh("imports") for _ in range(2 if quick else PROCESSES + 1)][1:]
     own, share = Spread.of([f["trajlab"] for f in found]), Spread.of([f["trajlab"] / f["peers"] for f in found])
     pyplot = any(f["pyplot"] for f in found)

@@ -21,6 +21,7 @@ def fresh(module: str, *arguments: str, timeout: float = 600) -> Any:
     """
     command = [sys.executable, "-m", f"tests.benchmarks.{module}", *arguments]
     environment = {**os.environ, "MPLBACKEND": "agg", "PYGAME_HIDE_SUPPORT_PROMPT": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, not at every import
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout, check=False
     )

@@ -13,7 +13,7 @@ from trajlab.block.read import to_host
 
 from .data import recording
 from .table import Row
-from .timing import Spread, interleaved, milliseconds, ratio, seconds
+from .timing import Spread, Taken, interleaved, milliseconds, ratio, taken
 
 CELLS, ENVS, STEPS = 10_000_000, 1024, 128
 ROUNDS = 9
@@ -47,20 +47,20 @@ def to_dataset(quick: bool) -> list[Row]:
     flags = np.concatenate([np.asarray(block.flags()) for block, *_ in session.log.view(STEPS, None).spans()])
     done = np.tile(flags[:STEPS], (cells // flags[:STEPS].size, 1)) != 0
 
-    def first() -> float:
+    def first() -> Taken:
         session.segmenter = Segmenter(session.plan.layout.width, session.rules)
-        return seconds(recorder.to_dataset)
+        return taken(recorder.to_dataset)
 
     contenders = {
         "first": first,
-        "later": lambda: seconds(recorder.to_dataset),
-        "peer": lambda: seconds(lambda: np.nonzero(done.T)),
+        "later": lambda: taken(recorder.to_dataset),
+        "peer": lambda: taken(lambda: np.nonzero(done.T)),
     }
     times = interleaved(contenders, 2 if quick else ROUNDS)
     with fetched("trajlab.block.read") as fields, fetched("trajlab.recorder.session") as read_flags:
         session.segmenter = Segmenter(session.plan.layout.width, session.rules)
         episodes = recorder.to_dataset().sizes["episode"]
-    own, share = Spread.of(times["first"]), ratio(times["first"], times["peer"])
+    own, share = Spread.of(times["first"].wall), ratio(times["first"].wall, times["peer"].wall)
     text = f"{own.median:.3f} s, {share.median:.1f} times np.nonzero of the flags; {sum(fields)} bytes of fields"
     text += f", {sum(read_flags) / 1e6:.1f} MB of flags"
     return [
@@ -71,7 +71,7 @@ def to_dataset(quick: bool) -> list[Row]:
             own.text(3, " s"),
             own.median < 0.2 and not fields,
         ),
-        Row("... again", "", milliseconds(times["later"]), Spread.of(times["later"] * 1e3).text(1, " ms")),
+        Row("... again", "", milliseconds(times["later"].wall), Spread.of(times["later"].wall * 1e3).text(1, " ms")),
     ]
 
 
@@ -111,7 +111,7 @@ def statistics(quick: bool) -> list[Row]:
         "trace_peer": lambda: _mean_by_hand(flat["time"], flat["obs"]),
         "bands": lambda: tl.state_trace(ds, "obs")["mean"],
     }
-    contenders = {name: (lambda call=call: seconds(call)) for name, call in calls.items()}
+    contenders = {name: (lambda call=call: taken(call)) for name, call in calls.items()}
     times = interleaved(contenders, 1 if quick else ROUNDS - 4)
     label = f"`action_histogram`, {cells / 1e6:.1f} million transitions"
     return [
@@ -126,9 +126,12 @@ def statistics(quick: bool) -> list[Row]:
 
 
 def _against(
-    times: dict[str, np.ndarray], name: str, peer: str, what: str, peer_text: str, most: float | None = None
+    times: dict[str, Taken], name: str, peer: str, what: str, peer_text: str, most: float | None = None
 ) -> Row:
-    spread = ratio(times[name], times[peer])
-    text = f"{spread.median:.2f} ({milliseconds(times[name], 0)} to {milliseconds(times[peer], 0)}, {peer_text})"
+    spread, busy = (ratio(x, y) for x, y in zip(times[name], times[peer], strict=True))
+    text = (
+        f"{spread.median:.2f} ({milliseconds(times[name].wall, 0)} to {milliseconds(times[peer].wall, 0)}, {peer_text})"
+    )
+    text += f"; {busy.median:.2f} in processor time"
     must = "" if most is None else f"≤ {most:g} times np.bincount"
     return Row(what, must, text, spread.text(), None if most is None else spread.median <= most)

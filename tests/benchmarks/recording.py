@@ -12,7 +12,7 @@ import trajlab as tl
 
 from .data import bytes_of, wait
 from .table import Row
-from .timing import Spread, interleaved, milliseconds, ratio, seconds
+from .timing import Spread, Taken, interleaved, milliseconds, ratio, taken
 
 ROUNDS = 24
 CHUNKS_PER_BLOCK = 4
@@ -67,33 +67,17 @@ class _Touched:
             self.recorder.record(chunk)
         wait(self.recorder)
 
-    def record(self) -> float:
+    def record(self) -> Taken:
         if self.count % self.chunks == 0:
             self.recorder.reset()
         self.count += 1
-        start = time.perf_counter()
-        self.recorder.record(self.chunk)
-        wait(self.recorder)
-        return time.perf_counter() - start
+        return taken(lambda: _record_and_wait(self.recorder, self.chunk))
 
 
-def _fresh_block(chunk: Any) -> float:
-    """Return the time of a record that has to make a block."""
-    recorder = tl.Recorder()
-    start = time.perf_counter()
-    recorder.record(chunk)
-    wait(recorder)
-    return time.perf_counter() - start
-
-
-def _first_block(chunk: Any) -> float:
-    """Return the time of filling a new block with four chunks, per chunk."""
-    recorder = tl.Recorder()
-    start = time.perf_counter()
-    for _ in range(CHUNKS_PER_BLOCK):
+def _record_and_wait(recorder: tl.Recorder, chunk: Any, times: int = 1) -> None:
+    for _ in range(times):
         recorder.record(chunk)
     wait(recorder)
-    return (time.perf_counter() - start) / CHUNKS_PER_BLOCK
 
 
 def record(quick: bool) -> list[Row]:
@@ -102,29 +86,35 @@ def record(quick: bool) -> list[Row]:
     jax.block_until_ready(chunk)
     copies, touched = _Copies(chunk, 2 * CHUNKS_PER_BLOCK), _Touched(chunk, 2 * CHUNKS_PER_BLOCK)
     times = interleaved(
-        {"record": touched.record, "copy": lambda: seconds(copies.copy)}, 3 if quick else ROUNDS, warmup=2
+        {"record": touched.record, "copy": lambda: taken(copies.copy)}, 3 if quick else ROUNDS, warmup=2
     )
     fresh = interleaved(
         {
-            "copy": lambda: seconds(copies.copy),
-            "copy_fresh": lambda: seconds(copies.copy_fresh),
-            "block": lambda: _fresh_block(chunk),
-            "per_chunk": lambda: _first_block(chunk),
+            "copy": lambda: taken(copies.copy),
+            "copy_fresh": lambda: taken(copies.copy_fresh),
+            "block": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk)),
+            "four": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk, CHUNKS_PER_BLOCK)),
         },
         2 if quick else 7,
     )
-    against = ratio(times["record"], times["copy"])
+    against, busy = _shares(times["record"], times["copy"])
     label = f"`record()`, {len(chunk)} fields, {bytes_of(chunk) / 1e6:.0f} MB, touched memory"
-    raw = f"{milliseconds(times['record'])} to {milliseconds(times['copy'])}"
-    rows = [Row(label, "≤ 1.25 NumPy copies", f"{against.median:.2f} ({raw})", against.text(), against.median <= 1.25)]
+    raw = f"{milliseconds(times['record'].wall)} to {milliseconds(times['copy'].wall)}"
+    text = f"{against.median:.2f} ({raw}); {busy.median:.2f} in processor time"
+    rows = [Row(label, "≤ 1.25 NumPy copies", text, against.text(), against.median <= 1.25)]
     for name, what in (
         ("block", "... the call that makes a block of four chunks"),
-        ("per_chunk", "... a fresh block filled, per chunk"),
+        ("four", "... four chunks into a fresh block"),
         ("copy_fresh", "... a NumPy copy into fresh memory"),
     ):
-        against = ratio(fresh[name], fresh["copy"])
-        rows.append(Row(what, "", f"{against.median:.2f} copies ({milliseconds(fresh[name])})", against.text()))
+        against, busy = _shares(fresh[name], fresh["copy"])
+        text = f"{against.median:.2f} copies ({milliseconds(fresh[name].wall)}); {busy.median:.2f} in processor time"
+        rows.append(Row(what, "", text, against.text()))
     return rows
+
+
+def _shares(measured: Taken, peer: Taken) -> tuple[Spread, Spread]:
+    return ratio(measured.wall, peer.wall), ratio(measured.processor, peer.processor)
 
 
 PENDING_CALLS = 10
@@ -148,7 +138,7 @@ def _turns(collect: Any, matrix: jax.Array, wanted: float) -> jax.Array:
     """Return how many turns of the loop take `wanted` seconds."""
     jax.block_until_ready(collect(matrix, jnp.asarray(1)))
     probe = jnp.asarray(20)
-    took = min(seconds(lambda: jax.block_until_ready(collect(matrix, probe))) for _ in range(3))
+    took = min(taken(lambda: jax.block_until_ready(collect(matrix, probe))).wall for _ in range(3))
     return jnp.asarray(max(1, round(20 * wanted / took)))
 
 

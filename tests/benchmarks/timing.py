@@ -1,10 +1,13 @@
-"""Timing: contenders take turns, so that a busy machine slows all of them alike; medians and quartiles of ratios."""
+"""Timing: contenders take turns, so that a busy machine slows all of them alike; medians and quartiles of ratios.
+
+Processor time is measured beside: on a busy machine a thread waits for its turn, and what changes threads waits most.
+"""
 
 import dataclasses
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,21 +32,26 @@ class Spread:
         return f"{self.low:.{digits}f} to {self.high:.{digits}f}{unit} ({self.count})"
 
 
-def seconds(function: Callable[[], Any]) -> float:
-    """Return how long one call takes; a JAX result must be waited for inside `function`."""
-    start = time.perf_counter()
+class Taken(NamedTuple):
+    """Seconds that passed, and seconds of processor time in all threads: one measurement, or an array of them."""
+
+    wall: Any
+    processor: Any
+
+
+def taken(function: Callable[[], Any]) -> Taken:
+    """Return what one call takes; a JAX result must be waited for inside `function`."""
+    wall, processor = time.perf_counter(), time.process_time()
     function()
-    return time.perf_counter() - start
+    return Taken(time.perf_counter() - wall, time.process_time() - processor)
 
 
-def interleaved(
-    contenders: Mapping[str, Callable[[], float]], rounds: int, *, warmup: int = 1
-) -> dict[str, np.ndarray]:
-    """Return what each contender measures, (rounds,), one after the other in every round.
+def interleaved(contenders: Mapping[str, Callable[[], Taken]], rounds: int, *, warmup: int = 1) -> dict[str, Taken]:
+    """Return what each contender measures, arrays (rounds,), one after the other in every round.
 
     Every second round runs in reverse order. `warmup` rounds come first and do not count.
     """
-    found: dict[str, list[float]] = {name: [] for name in contenders}
+    found: dict[str, list[Taken]] = {name: [] for name in contenders}
     names = list(contenders)
     for number in range(warmup + rounds):
         gc.collect()
@@ -51,7 +59,7 @@ def interleaved(
             measured = contenders[name]()
             if number >= warmup:
                 found[name].append(measured)
-    return {name: np.array(values) for name, values in found.items()}
+    return {name: Taken(*np.array(values).T) for name, values in found.items()}
 
 
 def ratio(measured: Sequence[float] | np.ndarray, peer: Sequence[float] | np.ndarray) -> Spread:

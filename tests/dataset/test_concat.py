@@ -120,7 +120,7 @@ def test_each_transition_of_the_parts_is_read_once(make_lazy, counts):
 
 
 @pytest.mark.parametrize("storage", ["netcdf", "zarr", "dask"])
-@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr V3 spec")
+@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr (V|format )3 spec")
 def test_parts_in_files(make, tmp_path, storage):
     parts = [make((3, 1)), make((2, 5), seed=1)]
     if storage == "netcdf":

@@ -177,7 +177,7 @@ def test_plots(pair):
 
 
 @pytest.mark.parametrize("form", ["netcdf", "zarr"])
-@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr V3 spec")
+@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr (V|format )3 spec")
 def test_files_come_back_equal(pair, tmp_path, form):
     lazy, loaded = pair
     for name, ds in (("lazy", lazy), ("loaded", loaded)):
@@ -193,9 +193,14 @@ def test_files_come_back_equal(pair, tmp_path, form):
             xr.testing.assert_equal(back, loaded)
             xr.testing.assert_equal(transitions(back), transitions(loaded))
             pd.testing.assert_frame_equal(episode_table(back), episode_table(loaded))
-            assert {n: v.dtype for n, v in back.items()} == {n: v.dtype for n, v in loaded.items()}
+            assert numeric_dtypes(back) == numeric_dtypes(loaded)
             assert all(back[n].attrs == loaded[n].attrs for n in loaded.data_vars)
             assert dict(back.attrs) == dict(loaded.attrs)
+
+
+def numeric_dtypes(ds):
+    """Return dtypes but those of strings, which older Zarr gives back as objects."""
+    return {name: v.dtype for name, v in ds.items() if v.dtype.kind not in "UOT"}
 
 
 def test_pickling_loads(pair):

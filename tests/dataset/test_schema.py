@@ -68,7 +68,7 @@ def test_from_episodes_passes():
 
 
 @pytest.mark.parametrize("storage", ["netcdf", "zarr"])
-@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr V3 spec")
+@pytest.mark.filterwarnings("ignore:Consolidated metadata", "ignore:.*Zarr (V|format )3 spec")
 def test_files_pass(loaded, tmp_path, storage):
     path = tmp_path / "file"
     if storage == "netcdf":

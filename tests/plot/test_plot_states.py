@@ -185,3 +185,10 @@ def test_colours_stand_out_from_a_dark_ground():
     with plt.style.context("dark_background"):
         dark = tl.plot_state_trace(heights([1, 2]), "height").lines[0].get_color()
     assert light != dark
+
+
+def test_no_global_option_changes():
+    before = dict(plt.rcParams)
+    ds = heights([1, 2], [3])
+    tl.plot_state_trace(ds, "height")
+    assert dict(plt.rcParams) == before

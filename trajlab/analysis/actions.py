@@ -81,8 +81,8 @@ def action_histogram(
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"action": [2, 0, 2]}, {"action": [2]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"action": np.array([2, 0, 2])}, {"action": np.array([2])}])
     >>> tl.action_histogram(ds, labels=["left", "stay", "right"])["count"].values
     array([1, 0, 3])
     """

@@ -56,8 +56,8 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"reward": [1.0, 2.0, 4.0]}, {"reward": [8.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"reward": np.array([1.0, 2.0, 4.0])}, {"reward": np.array([8.0])}])
     >>> tl.returns(ds, discount=0.5).values
     array([3., 8.])
     """

@@ -75,8 +75,8 @@ def state_trace(
 
     Examples
     --------
-    >>> import trajlab as tl
-    >>> ds = tl.from_episodes([{"height": [1.0, 5.0]}, {"height": [3.0]}])
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"height": np.array([1.0, 5.0])}, {"height": np.array([3.0])}])
     >>> trace = tl.state_trace(ds, "height")
     >>> trace["mean"].values, trace["n"].values
     (array([2., 5.]), array([2, 1]))

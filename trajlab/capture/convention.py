@@ -208,7 +208,8 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
     for slot, standard in STANDARD_NAMES.items():
         value = getattr(convention, slot)
         if callable(value):
-            slots[slot], paths[slot] = tuple(computed[slot]), standard[0]
+            slots[slot] = tuple(computed[slot])
+            paths[slot] = slots[slot][0].partition(".")[0] if slots[slot] else standard[0]
             found.append(f"{slot}=function (given)")
         elif value == "auto":
             path = next((name for name in standard if under(name, list(names))), None)

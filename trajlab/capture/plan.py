@@ -87,7 +87,7 @@ class Plan:
         self._fields = fields
         self.roles = roles = apply_convention(convention, sources.names, sources.slots)
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
-        self.chosen = self._choose(sources)
+        self.chosen = self._choose(sources, warn=True)
         self.positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
         by_name = dict(zip(sources.names, sources.leaves, strict=True))
@@ -108,6 +108,8 @@ class Plan:
         home: Home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"
         total = math.prod(size for _, size in sizes)
         columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
+        if columns is not None and not columns:
+            raise ValueError(f"envs={envs!r}: envs selects none of the {total} environments; leave it out for all")
         self.layout = Layout(stored, self.flag_slots, home, roles.axes, sizes, columns)
         self.same_dims = {
             self._name_of(twin): self._name_of(leaf)
@@ -121,14 +123,14 @@ class Plan:
     def _flag_sources(self) -> list[str]:
         return [self.roles.slots[slot][0] for slot in self.flag_slots]
 
-    def _choose(self, sources: Sources) -> dict[str, str]:
+    def _choose(self, sources: Sources, *, warn: bool = False) -> dict[str, str]:
         """Return the recorded fields and the hidden ones with their sources."""
         roles = self.roles
         finals = set(roles.slots["final_observation"]) - set(roles.slots["next_observation"])
         own = [source for found in sources.fields.values() for source in found]
         names = [name for name in sources.names if name not in finals and name not in own]
         flags = [roles.slots[slot][0] for slot in self.flag_slots]
-        chosen = select_fields(self._fields, names, sources.fields, flags)
+        chosen = select_fields(self._fields, names, sources.fields, flags, warn=warn)
         recorded = set(chosen.values())
         for leaf in roles.slots["observation"]:
             final = roles.counterpart("final_observation", leaf)
@@ -155,11 +157,9 @@ class Plan:
 
     def _field(self, name: str, source: str, leaf: Any, lead: int) -> Field:
         roles, hidden = self.roles, name.startswith(HIDDEN)
-        is_key = isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-        shape, dtype = tuple(leaf.shape[lead:]), leaf.dtype
-        if is_key:
-            data = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
-            shape, dtype = tuple(data.shape[lead:]), data.dtype
+        is_key = _is_key(leaf)
+        cell = _key_data(leaf) if is_key else leaf
+        shape, dtype = tuple(cell.shape[lead:]), cell.dtype
         try:
             shown_dtype(dtype)
         except TypeError as error:
@@ -207,6 +207,8 @@ class Plan:
 
         `part` is the number of environments of a partial step. Raises ValueError with every problem.
         """
+        if not (mask is None or isinstance(mask, (np.ndarray, jax.Array))):
+            raise TypeError(f"mask is a {type(mask).__name__} ({str(mask)[:60]}); expected a bool array")
         signature = (
             is_step,
             part,
@@ -270,6 +272,8 @@ class Plan:
                 problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
         if mask is not None and tuple(mask.shape) != lead:
             problems.append(f"mask has shape {tuple(mask.shape)}; expected {_lead_text(axes)} = {lead}")
+        if mask is not None and np.dtype(mask.dtype).kind not in "biuf":
+            problems.append(f"mask has dtype {mask.dtype}; expected bool")
         raise_all(problems, "the chunk was not recorded")
 
     def _problems(self, leaf: Any, field: Field, lead: tuple[int, ...], axes: str) -> list[str]:
@@ -281,15 +285,25 @@ class Plan:
                 f"{label} has shape {shape}; expected leading dims {_lead_text(axes)} = {lead}. "
                 f"Stack it over time, or leave it out: fields=['*', '-{field.source}']"
             ]
+        if field.is_key and not _is_key(leaf):
+            return [f"{label} has dtype {dtype}; the first chunk held PRNG keys"]
         if field.is_key:
-            ok = jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
-            return [] if ok else [f"{label} has dtype {dtype}; the first chunk held PRNG keys"]
+            shape, dtype = tuple(_key_data(leaf).shape), field.dtype
         out = []
         if shape[len(lead) :] != field.shape:
             out.append(f"{label} has cells of shape {shape[len(lead) :]}; the first chunk's had {field.shape}")
         if not _fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
             out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
         return out
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _key_data(leaf: jax.Array) -> jax.ShapeDtypeStruct:
+    """Return shape and dtype of the data of PRNG keys; they differ between kinds of keys."""
+    return jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
 
 
 def _kind(array: Any) -> tuple[Any, ...]:
@@ -307,7 +321,8 @@ def _fits(got: Any, stored: np.dtype) -> bool:
         return True
     if not isinstance(got, np.dtype):
         return False
-    return (got.kind == stored.kind == "U" and got.itemsize <= stored.itemsize) or got.newbyteorder("=") == stored
+    is_shorter = got.kind == stored.kind and got.kind in "US" and got.itemsize <= stored.itemsize
+    return is_shorter or got.newbyteorder("=") == stored
 
 
 def _lead_text(axes: str) -> str:

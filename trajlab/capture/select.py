@@ -1,6 +1,7 @@
 """Which fields are recorded, and what each is called in the Dataset."""
 
 import fnmatch
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -26,7 +27,12 @@ def check_fields(fields: Fields) -> None:
 
 
 def select_fields(
-    fields: Fields, names: Sequence[str], computed: Mapping[str, list[str]], always: Sequence[str]
+    fields: Fields,
+    names: Sequence[str],
+    computed: Mapping[str, list[str]],
+    always: Sequence[str],
+    *,
+    warn: bool,
 ) -> dict[str, str]:
     """Return the recorded fields, in order, as a mapping of their name in the Dataset to their source.
 
@@ -40,6 +46,8 @@ def select_fields(
         The sources that the functions of a mapping gave, by their key in `fields`.
     always : sequence of str
         Sources that are recorded in any case: the flags.
+    warn : bool
+        Whether to warn of fields with a reserved name.
 
     Raises
     ------
@@ -61,10 +69,21 @@ def select_fields(
         free = free_name(name)
         if free in chosen:
             raise ValueError(f"two fields would be called {free!r}: {chosen[free]!r} and {source!r}; rename one")
-        if free != name:
-            warnings.warn(f"the field {name!r} has a reserved name and is recorded as {free!r}", stacklevel=6)
+        if free != name and warn:
+            text = f"the field {name!r} has a reserved name and is recorded as {free!r}"
+            warnings.warn(text, stacklevel=_level_outside())
         chosen[free] = source
     return chosen
+
+
+def _level_outside() -> int:
+    """Return the `stacklevel` at which the caller's warning points to the line that called the package."""
+    frame, level, outside = sys._getframe(1), 1, 1
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
+            outside = level + 1
+        frame, level = frame.f_back, level + 1
+    return outside
 
 
 def computed_name(name: str) -> str:

@@ -84,7 +84,7 @@ def from_episodes(
     leaves = under(observation, list(parsed[0])) if observation else []
     lengths, has_final = _lengths(parsed, leaves)
     _check_alike(parsed, lengths, has_final, leaves)
-    layout = Layout(tuple(_fields(parsed[0], leaves)), (), "host", "TN", (("N", 1),))
+    layout = Layout(tuple(_fields(parsed, leaves)), (), "host", "TN", (("N", 1),))
     source = Source(
         *_log(parsed, layout, lengths + has_final),
         _table(lengths, has_final, _reasons(parsed, lengths, end_reason)),
@@ -157,14 +157,15 @@ def _check_alike(parsed: list[_Episode], lengths: np.ndarray, has_final: np.ndar
     raise_all(problems, "the episodes do not fit together")
 
 
-def _fields(first: _Episode, leaves: list[str]) -> list[Field]:
-    """Return the fields, the observation's leaves marked as such; strings are as wide as the caller's first."""
+def _fields(parsed: list[_Episode], leaves: list[str]) -> list[Field]:
+    """Return the fields, the observation's leaves marked as such; strings are as wide as the widest."""
     roles = {name: slot for slot, standard in STANDARD_NAMES.items() for name in standard}
     out = []
-    for name, array in first.items():
-        shown_dtype(array.dtype)
+    for name, array in parsed[0].items():
+        dtype = np.result_type(*(episode[name].dtype for episode in parsed)) if array.dtype.kind == "U" else array.dtype
+        shown_dtype(dtype)
         role = "observation" if name in leaves else roles.get(name, "")
-        out.append(Field(name, name, array.shape[1:], array.dtype.newbyteorder("="), "host", role=role))
+        out.append(Field(name, name, array.shape[1:], dtype.newbyteorder("="), "host", role=role))
     return out
 
 

@@ -53,13 +53,21 @@ class Labels:
         return coords | {units_name(dim): (dim, np.array(units)) for dim, units in self.dim_units.items()}
 
 
+def dim_names(name: str, given: Any) -> tuple[str, ...]:
+    """Return the names that `dims` gives for one key, a single one or a list of them, as a tuple."""
+    names = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
+    if not all(isinstance(entry, str) for entry in names):
+        raise TypeError(f"dims[{name!r}]={given!r}; expected a name or a list of names")
+    return names
+
+
 def make_labels(
     fields: Sequence[Field],
     dims: Dims | None,
     coords: Coords | None,
     units: Units | None,
     same_dims: Mapping[str, str],
-    axis_letters: Sequence[str] = (),
+    axis_names: Mapping[str, str] | None = None,
 ) -> Labels:
     """Check `dims`, `coords` and `units` against the recorded fields, and fill in what they leave out.
 
@@ -71,8 +79,8 @@ def make_labels(
         As the user gave them.
     same_dims : mapping of str to str
         Fields that share the dims of another: the next observation those of the observation.
-    axis_letters : sequence of str
-        Letters that `dims` may name: extra axes merged into the environments.
+    axis_names : mapping of str to str, optional
+        Letters of axes merged into the environments, and the names of the coordinates they become.
 
     Raises
     ------
@@ -82,11 +90,15 @@ def make_labels(
         Every other problem at once: numbers of dims, lengths of labels, a dim with two sizes.
     """
     shapes = {field.name: field.shape for field in fields if not field.hidden}
-    given = {name: (names,) if isinstance(names, str) else tuple(names) for name, names in (dims or {}).items()}
+    given = {name: dim_names(name, names) for name, names in (dims or {}).items()}
+    axes = dict(axis_names or {})
     for name in given:
-        if name not in shapes and name not in axis_letters:
-            raise unknown_name("field for dims=", name, [*shapes, *axis_letters])
+        if name not in shapes:
+            raise unknown_name("field for dims=", name, [*shapes, *axes])
     problems: list[str] = []
+    for place, (letter, name) in enumerate(axes.items()):
+        if name in RESERVED or name in shapes or name in list(axes.values())[:place]:
+            problems.append(f"dims[{letter!r}]: {name!r} is a name of the Dataset; choose another")
     found: dict[str, tuple[str, ...]] = {}
     for name, shape in shapes.items():
         own = given.get(name)
@@ -99,7 +111,9 @@ def make_labels(
             problems.append(
                 f"dims[{name!r}]={list(own)}: the field's cells have shape {shape}, so expected {len(shape)} names"
             )
-        reserved = sorted(set(own) & (RESERVED | set(shapes)))
+        if len(set(own)) < len(own):
+            problems.append(f"dims[{name!r}]={list(own)} has a name twice; expected one for each axis")
+        reserved = sorted(set(own) & (RESERVED | set(shapes) | set(axes.values())))
         problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in reserved]
         found[name] = own
     sizes = _sizes(found, shapes, problems)
@@ -153,6 +167,8 @@ def _units(
             unit = [by_label.get(label, "") for label in known]
         if len(unit) != shapes[name][0]:
             problems.append(f"units[{name!r}] lists {len(unit)}; expected {shapes[name][0]}, one per label of {dim!r}")
+        if units_name(dim) in shapes:
+            problems.append(f"units[{name!r}]: {units_name(dim)!r} is a field; name the dim {dim!r} differently")
         if several.setdefault(dim, tuple(unit)) != tuple(unit):
             problems.append(f"units[{name!r}]: dim {dim!r} has other units elsewhere; name the field's dim differently")
     return one, several

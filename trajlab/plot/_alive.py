@@ -44,3 +44,4 @@ def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, c
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)
+    _text.plain_numbers(ax.xaxis, whole=True)

@@ -165,7 +165,7 @@ def plain_numbers(axis: Any, *, whole: bool = False) -> None:
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     if whole:
-        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+        axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
 def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:

@@ -81,7 +81,8 @@ class Recorder:
     ) -> None:
         check_fields(fields)
         for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
-            if value is not None and (not isinstance(value, (int, np.integer)) or value < 1):
+            is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if value is not None and not (is_whole and value >= 1):
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
         self._fields, self._convention, self._envs = fields, as_convention(convention), envs
         self._num_envs = num_envs
@@ -158,8 +159,10 @@ class Recorder:
             self._check_open()
             if mark.envs is not None:
                 known = self._session.plan.layout.num_envs if self._session else self._num_envs
-                envs = mark.envs if isinstance(mark.envs, slice) else np.array(mark.envs)
-                mark = mark._replace(envs=envs if known is None else env_columns(envs, known, "envs"))
+                if known is not None:
+                    mark = mark._replace(envs=env_columns(mark.envs, known, "envs"))
+                elif not isinstance(mark.envs, slice):
+                    mark = mark._replace(envs=np.array(mark.envs))
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
     def _take(
@@ -169,10 +172,13 @@ class Recorder:
         with self._lock:
             self._check_open()
             sources = find_sources(chunk, extra, self._convention, self._fields)
+            mask, envs = _as_array(mask), _as_array(envs)
             is_mask = getattr(envs, "dtype", None) == np.dtype(bool)
             session = self._session or self._new_session(sources, is_step, envs is not None and not is_mask)
-            plan, counters = session.plan, self._counters
-            part = None
+            plan = session.plan
+            if self._session is None:
+                self._check_marks(plan.layout.num_envs)
+            counters, part = self._counters, None
             if is_mask:
                 mask = self._step_mask(envs, plan)
             elif envs is not None:
@@ -199,6 +205,17 @@ class Recorder:
             )
             session.note_iterations(counters.rows, length, iteration, updates)
             self._counters = seen._replace(rows=counters.rows + length)
+
+    def _check_marks(self, num_envs: int) -> None:
+        """Check marks that were given before the number of environments was known; forget one that does not fit."""
+        for mark in self._counters.marks:
+            try:
+                if mark.envs is not None:
+                    env_columns(mark.envs, num_envs, "mark_reset(envs=)" if mark.bit == RESET else "mark_gap(envs=)")
+            except (TypeError, ValueError):
+                others = tuple(other for other in self._counters.marks if other is not mark)
+                self._counters = self._counters._replace(marks=others)
+                raise
 
     def _new_session(self, sources: Any, is_step: bool, is_partial: bool) -> Session:
         plan = Plan(
@@ -294,3 +311,8 @@ class Recorder:
     def _repr_html_(self) -> str:
         """Return the summary as HTML."""
         return html_summary(self)
+
+
+def _as_array(given: Any) -> Any:
+    """Return a mask or a choice of environments that came as a list as an array; all else as it is."""
+    return np.asarray(given) if isinstance(given, (list, tuple)) else given

@@ -16,7 +16,7 @@ from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import HIDDEN, Plan
 from trajlab.dataset.build import FinalOrigins, build_dataset
-from trajlab.dataset.labels import Coords, Dims, Units, make_labels
+from trajlab.dataset.labels import Coords, Dims, Units, dim_names, make_labels
 from trajlab.dataset.source import Source
 from trajlab.segment import Episodes, RankMap, Rules, Segmenter
 
@@ -76,7 +76,7 @@ class Session:
         own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
         axis_labels = {name: (coords or {})[name] for name in self.axis_names.values() if name in (coords or {})}
         own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
-        self.labels = make_labels(layout.fields, own_dims, own_coords, options.units, plan.same_dims, letters)
+        self.labels = make_labels(layout.fields, own_dims, own_coords, options.units, plan.same_dims, self.axis_names)
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self.env_coords = self._env_coords(axis_labels)
         is_result = roles.moves_observation()
@@ -269,10 +269,10 @@ def _rows_needed(table: Episodes, ranks: RankMap) -> int:
 
 def _single(dims: Dims | None, letter: str) -> str:
     """Return the name that `dims` gives to an axis letter, by default the letter itself."""
-    name = (dims or {}).get(letter, letter)
-    if not isinstance(name, str):
-        (name,) = name
-    return name
+    given = dim_names(letter, (dims or {}).get(letter, letter))
+    if len(given) != 1:
+        raise ValueError(f"dims[{letter!r}]={list(given)}; expected one name, as the axis becomes one coordinate")
+    return given[0]
 
 
 def _device_input(x: Any) -> Any:

@@ -1,0 +1,72 @@
+"""How rows were handed over, and in which columns, changes no statistic."""
+
+import itertools
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import trajlab as tl
+
+
+def rollout(rows=40, envs=5, seed=0):
+    rng = np.random.default_rng(seed)
+    ended = rng.random((rows, envs)) < 0.15
+    return {
+        "obs": rng.normal(size=(rows, envs, 2)).astype(np.float32),
+        "action": rng.integers(0, 4, (rows, envs)).astype(np.int32),
+        "reward": rng.normal(size=(rows, envs)).astype(np.float32),
+        "terminated": ended,
+        "truncated": np.zeros_like(ended),
+    }
+
+
+def recorded(chunk, edges, columns=slice(None)):
+    recorder = tl.Recorder()
+    for start, stop in itertools.pairwise(edges):
+        recorder.record({name: rows[start:stop, columns] for name, rows in chunk.items()}, iteration=0)
+    return recorder.to_dataset()
+
+
+STATISTICS = {
+    "histogram": lambda ds: tl.action_histogram(ds, by="end_reason"),
+    "bins": lambda ds: tl.action_histogram(ds, "obs", bins=7),
+    "trace": lambda ds: tl.state_trace(ds, "obs"),
+    "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
+    "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
+}
+
+
+def assert_same(got, want):
+    if isinstance(got, xr.Dataset):
+        xr.testing.assert_allclose(got, want, rtol=1e-12)
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS.values(), ids=list(STATISTICS))
+def test_cuts_of_chunks_and_order_of_environments(statistic):
+    chunk = rollout()
+    want = statistic(recorded(chunk, [0, 40]))
+    assert_same(statistic(recorded(chunk, [0, 7, 14, 15, 33, 40])), want)
+    assert_same(statistic(recorded(chunk, [0, 20, 40], np.array([3, 1, 4, 0, 2]))), want)
+
+
+def test_runs_put_together_are_groups():
+    first, second = (tl.from_rollout(rollout(seed=seed)) for seed in (0, 1))
+    both = tl.concat([first, second], run=["a", "b"])
+    counts = tl.action_histogram(both, by="run")["count"]
+    trace = tl.state_trace(both, "obs", by="run")
+    for run, ds in (("a", first), ("b", second)):
+        assert counts.sel(run=run).values.tolist() == tl.action_histogram(ds)["count"].values.tolist()
+        alone = tl.state_trace(ds, "obs")["mean"]
+        np.testing.assert_allclose(trace["mean"].sel(run=run, time=alone["time"]), alone)
+    assert sorted(tl.returns(both).values) == sorted([*tl.returns(first).values, *tl.returns(second).values])
+
+
+def test_the_given_dataset_stays_as_it_is():
+    ds = tl.from_rollout(rollout()).load()
+    before = ds.copy(deep=True)
+    for statistic in STATISTICS.values():
+        statistic(ds)
+    xr.testing.assert_identical(ds, before)

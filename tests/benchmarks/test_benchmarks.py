@@ -1,0 +1,13 @@
+"""Whether the benchmarks still run; how fast is for the table to say, not for a test."""
+
+import pytest
+
+from benchmarks.process import fresh
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("name", ["record", "pending", "record_step", "job", "to_dataset", "statistics", "imports"])
+def test_benchmark_runs_on_tiny_sizes(name):
+    rows = fresh("__main__", name, "--here", "--quick")
+    assert rows
+    assert all(len(row) == 5 for row in rows)
