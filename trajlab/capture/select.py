@@ -4,6 +4,7 @@ import fnmatch
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 from trajlab.capture.tree import under
@@ -78,7 +79,8 @@ def select_fields(
 
 def _level_outside() -> int:
     """Return the `stacklevel` at which the caller's warning points to the line that called the package."""
-    frame, level, outside = sys._getframe(1), 1, 1
+    frame: FrameType | None = sys._getframe(1)
+    level = outside = 1
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
             outside = level + 1

@@ -40,7 +40,7 @@ def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndar
             found, chosen = array.source, episodes
         elif array.source is not found or not np.array_equal(episodes, chosen):
             return None
-    if found is None or len(np.unique(chosen)) < len(chosen):
+    if found is None or np.bincount(chosen).max(initial=0) > 1:
         return None
     wanted = int(found.episodes.length[chosen].sum())
     if wanted * SPARSE < found.view.rows * found.view.layout.width:

@@ -174,7 +174,7 @@ def _log(parsed: list[_Episode], layout: Layout, rows: np.ndarray) -> tuple[LogV
     total = int(rows.sum())
     block = Block(0, total, layout)
     for array, field in zip(block.host, layout.fields, strict=False):
-        values = np.concatenate([_filled(episode[field.name], n) for episode, n in zip(parsed, rows, strict=True)])
+        values = np.concatenate([_filled(episode[field.name], int(n)) for episode, n in zip(parsed, rows, strict=True)])
         array[:, 0] = values
     block.host[-1][:] = 0
     base = np.zeros(1, np.int64)
