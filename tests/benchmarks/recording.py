@@ -12,9 +12,9 @@ import trajlab as tl
 
 from .data import bytes_of, wait
 from .table import Row
-from .timing import Spread, Taken, interleaved, milliseconds, ratio, taken
+from .timing import Spread, Taken, fastest, interleaved, milliseconds, ratio, taken
 
-ROUNDS = 24
+ROUNDS, TURNS = 16, 3
 CHUNKS_PER_BLOCK = 4
 
 
@@ -86,7 +86,9 @@ def record(quick: bool) -> list[Row]:
     jax.block_until_ready(chunk)
     copies, touched = _Copies(chunk, 2 * CHUNKS_PER_BLOCK), _Touched(chunk, 2 * CHUNKS_PER_BLOCK)
     times = interleaved(
-        {"record": touched.record, "copy": lambda: taken(copies.copy)}, 3 if quick else ROUNDS, warmup=2
+        {"record": lambda: fastest(touched.record, TURNS), "copy": lambda: fastest(lambda: taken(copies.copy), TURNS)},
+        3 if quick else ROUNDS,
+        warmup=2,
     )
     fresh = interleaved(
         {

@@ -10,12 +10,12 @@ import trajlab as tl
 
 from .data import wait
 from .table import Row
-from .timing import Spread, Taken, interleaved, milliseconds, ratio, taken
+from .timing import Spread, Taken, fastest, interleaved, milliseconds, ratio, taken
 
 WIDTHS = {"joints": 37, "velocities": 37, "actions": 19, "obs": 72}
 FLAGS = ("terminated", "truncated", "contact")
-CALLS = 20
-ROUNDS = 60
+CALLS, TURNS = 20, 5
+ROUNDS = 40
 ALLOWED = 0.08e-3
 """Seconds beside the copies."""
 
@@ -25,53 +25,49 @@ def _step(rng: np.random.Generator, envs: int, make: Callable[[np.ndarray], Any]
     return step | {name: make(rng.random(envs) < 0.01) for name in FLAGS}
 
 
-def _recorded(step: dict[str, Any], calls: int) -> Callable[[], Taken]:
-    """Return what times some calls of a recorder whose memory has been touched, per call."""
+def _recorded(step: dict[str, Any]) -> Callable[[], Taken]:
+    """Return what times the calls of a recorder whose memory has been touched, per call."""
     recorder = tl.Recorder()
 
     def turn() -> Taken:
         recorder.reset()
-        return _per_call(taken(lambda: _record_and_wait(recorder, step, calls)), calls)
+        return taken(lambda: _record_and_wait(recorder, step))
 
-    return turn
-
-
-def _grown(step: dict[str, Any], calls: int) -> Taken:
-    """Return the time of the first calls of a new recorder, which has to make its blocks, per call."""
-    return _recorded(step, calls)()
+    return lambda: _per_call(turn)
 
 
-def _record_and_wait(recorder: tl.Recorder, step: dict[str, Any], calls: int) -> None:
-    for _ in range(calls):
+def _record_and_wait(recorder: tl.Recorder, step: dict[str, Any]) -> None:
+    for _ in range(CALLS):
         recorder.record_step(step)
     wait(recorder)
 
 
-def _copied(step: dict[str, Any], calls: int) -> Callable[[], Taken]:
+def _copied(step: dict[str, Any]) -> Callable[[], Taken]:
     """Return what times as many NumPy copies of the arrays into memory already touched, per step."""
     views = [np.asarray(x) for x in step.values()]
-    room = [np.ones((calls, *x.shape), x.dtype) for x in views]
+    room = [np.ones((CALLS, *x.shape), x.dtype) for x in views]
 
     def copy() -> None:
-        for row in range(calls):
+        for row in range(CALLS):
             for array, view in zip(room, views, strict=True):
                 array[row] = view
 
-    return lambda: _per_call(taken(copy), calls)
+    return lambda: _per_call(lambda: taken(copy))
 
 
-def _per_call(whole: Taken, calls: int) -> Taken:
-    return Taken(whole.wall / calls, whole.processor / calls)
+def _per_call(turn: Callable[[], Taken], turns: int = TURNS) -> Taken:
+    """Return what one call takes in the fastest of some turns."""
+    return Taken(*(seconds / CALLS for seconds in fastest(turn, turns)))
 
 
 def _rows(envs: int, quick: bool) -> list[Row]:
     rng = np.random.default_rng(envs)
     device, host = _step(rng, envs, jnp.asarray), _step(rng, envs, lambda x: x)
     contenders = {
-        "JAX": _recorded(device, CALLS),
-        "NumPy": _recorded(host, CALLS),
-        "new": lambda: _grown(device, CALLS),
-        "copy": _copied(device, CALLS),
+        "JAX": _recorded(device),
+        "NumPy": _recorded(host),
+        "new": lambda: _per_call(lambda: taken(lambda: _record_and_wait(tl.Recorder(), device)), 1),
+        "copy": _copied(device),
     }
     times = interleaved(contenders, 3 if quick else ROUNDS, warmup=2)
     copy = times["copy"]

@@ -1,0 +1,398 @@
+"""Break the package on purpose, one line at a time, and require that a test notices.
+
+    python tests/mutations.py                  all mutations, two at a time; some minutes
+    python tests/mutations.py lock padding     those with one of these words in their name
+    python tests/mutations.py --list           only say what they are
+
+Each mutation replaces text of the package's source in a copy of it and runs the tests named beside it against
+that copy (PYTHONPATH leads to it). The exit status is not zero where one survives, where a text to replace is
+not in the source exactly once (then the list here must follow the source), or where the tests fail without a
+mutation.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+
+
+class Mutation(NamedTuple):
+    """One deliberate fault: what is wrong with it, the edits (file, old text, new text), and who should notice."""
+
+    name: str
+    why: str
+    edits: tuple[tuple[str, str, str], ...]
+    tests: str
+
+
+def edit(file: str, old: str, new: str) -> tuple[tuple[str, str, str], ...]:
+    return ((file, old, new),)
+
+
+OWNERSHIP = "tests/recorder/test_ownership.py"
+INTERRUPT = "tests/recorder/test_interrupt.py"
+FETCH = "tests/recorder/test_fetch.py"
+LOG = "tests/block/test_log.py"
+SEGMENT = "tests/test_segment.py"
+LIFECYCLE = "tests/recorder/test_lifecycle.py"
+REFERENCE = "tests/test_against_reference.py::test_numpy_input"
+
+MUTATIONS = [
+    Mutation(
+        "start off by one",
+        "an episode begins one row after the end before it plus one",
+        edit("segment.py", "np.append(0, end_key[:-1] + step)", "np.append(0, end_key[:-1] + step + 1)"),
+        SEGMENT,
+    ),
+    Mutation(
+        "end off by one",
+        "the ending transition is left out",
+        edit("segment.py", "length = np.concatenate([end_key + 1, ", "length = np.concatenate([end_key, "),
+        SEGMENT,
+    ),
+    Mutation(
+        "mask dropped",
+        "masked cells count as transitions",
+        edit("block/append.py", "return byte if mask is None else xp.where(mask, byte, NOT_RECORDED)", "return byte"),
+        f"{LOG} -k flags_by_hand",
+    ),
+    Mutation(
+        "mask dropped on a partial step",
+        "environments that made no step have one",
+        edit("block/append.py", "full = np.full((1, layout.width), NOT_RECORDED)", "full = np.full((1, layout.width), 0 * NOT_RECORDED)"),
+        f"{LIFECYCLE} -k only_some_are_recorded",
+    ),
+    Mutation(
+        "flags swapped",
+        "terminated and truncated change places",
+        edit("block/layout.py", '{"terminated": TERMINATED, "truncated": TRUNCATED', '{"terminated": TRUNCATED, "truncated": TERMINATED'),
+        f"{OWNERSHIP} -k rollout",
+    ),
+    Mutation(
+        "clamped write",
+        "a chunk that does not fit goes into the open block, where JAX clamps it onto earlier rows",
+        (
+            ("block/log.py", "if rows + length <= last.start + last.capacity:", "if rows < last.start + last.capacity:"),
+            ("block/log.py", "assert 0 <= row <= block.capacity - length", "row = min(row, block.capacity - length)"),
+        ),
+        f"{LOG} -k edge",
+    ),
+    Mutation(
+        "lock dropped on read",
+        "a thread that reads meets arrays that another has donated",
+        edit("block/log.py", "with self.lock:\n            first = int", "if True:\n            first = int"),
+        f"{OWNERSHIP} -k another_thread",
+    ),
+    Mutation(
+        "lock dropped on write",
+        "two threads record at once",
+        edit("recorder/recorder.py", '"""Check a chunk, write it, and only then count it."""\n        with self._lock:', '"""Check a chunk, write it, and only then count it."""\n        if True:'),
+        f"{OWNERSHIP} -k two_threads",
+    ),
+    Mutation(
+        "marks ignored",
+        "resets by hand and gaps are forgotten",
+        edit("recorder/session.py", "return bits[self.envs]", "return None"),
+        f"{LIFECYCLE} -k keep_their_numbers",
+    ),
+    Mutation(
+        "marks of the wrong environments",
+        "marks are taken by column, not by the environment's number",
+        edit("recorder/session.py", "return bits[self.envs]", "return bits[: len(self.envs)]"),
+        f"{LIFECYCLE} -k keep_their_numbers",
+    ),
+    Mutation(
+        "a gap taken for a reset",
+        "after a gap the start counts as seen",
+        edit("segment.py", '"is_reset": (mark_bits[last] & RESET) != 0', '"is_reset": mark_bits[last] != 0'),
+        SEGMENT,
+    ),
+    Mutation(
+        "moved field not moved",
+        "a field recorded after the step is read on its own row",
+        edit("dataset/source.py", "time - int(self.field.moved)", "time"),
+        REFERENCE,
+    ),
+    Mutation(
+        "final observation from the wrong row",
+        "the true last observation is read one row early",
+        edit("dataset/build.py", "origin[ended], offset[ended] = stored.index(final.final), last[ended]", "origin[ended], offset[ended] = stored.index(final.final), last[ended] - 1"),
+        REFERENCE,
+    ),
+    Mutation(
+        "final observation of the next step from the wrong row",
+        "the true next observation is read on the first row",
+        edit("dataset/build.py", "origin[:], offset[:] = stored.index(final.following), last", "origin[:], offset[:] = stored.index(final.following), 0"),
+        f"{FETCH} -k final_observations",
+    ),
+    Mutation(
+        "padding zero",
+        "what is no transition reads as action 0",
+        edit("padding.py", "return dtype.type(np.iinfo(dtype).min)", "return dtype.type(0)"),
+        REFERENCE,
+    ),
+    Mutation(
+        "reset row counted",
+        "with next_step the row after an end is a transition",
+        edit("segment.py", 'step = 2 if rules.autoreset == "next_step" else 1', "step = 1"),
+        SEGMENT,
+    ),
+    Mutation(
+        "parity of reset rows",
+        "with next_step a flag on a reset row ends an episode",
+        edit("segment.py", "return position % 2 == 0", "return np.ones(len(key), bool)"),
+        SEGMENT,
+    ),
+    Mutation(
+        "rows after the end kept",
+        "with disabled auto-reset, what stands after an end is an episode",
+        edit("segment.py", 'if rules.autoreset == "disabled":\n        tail_start', "if False:\n        tail_start"),
+        SEGMENT,
+    ),
+    Mutation(
+        "NumPy input not copied",
+        "JAX reads the caller's buffer after the call has returned",
+        edit("recorder/session.py", "return np.array(x) if isinstance(x, np.ndarray) else x", "return x"),
+        f"{OWNERSHIP} -k handed_later",
+    ),
+    Mutation(
+        "open block not copied",
+        "what was read changes as recording goes on",
+        edit("block/read.py", "view.copy() if copy else view", "view"),
+        f"{LOG} -k open_block",
+    ),
+    Mutation(
+        "views can be written",
+        "who reads a sealed block may change the recording",
+        edit("block/read.py", "view.flags.writeable = False", "pass"),
+        f"{LOG} -k no_read_can_be_written",
+    ),
+    Mutation(
+        "blocks of Datasets reused",
+        "reset hands out memory that a Dataset reads",
+        edit("block/log.py", "if id(block) not in in_use", "if True"),
+        f"{OWNERSHIP} -k reset",
+    ),
+    Mutation(
+        "equal views are one",
+        "of two equal Datasets only the first is protected from reset",
+        edit("block/log.py", "@dataclasses.dataclass(frozen=True, eq=False)\nclass LogView", "@dataclasses.dataclass(frozen=True)\nclass LogView"),
+        f"{OWNERSHIP} -k equal_datasets",
+    ),
+    Mutation(
+        "allocations not reused",
+        "reset allocates anew",
+        edit("block/log.py", "self._spare += [block for block", "self._spare = [] and [block for block"),
+        f"{OWNERSHIP} -k reuses",
+    ),
+    Mutation(
+        "iteration off",
+        "the first row of an update belongs to the one before",
+        edit("dataset/source.py", 'np.searchsorted(self.iteration_rows, rows, side="right") - 1', 'np.searchsorted(self.iteration_rows, rows, side="left") - 1'),
+        f"{LIFECYCLE} -k iterations_are",
+    ),
+    Mutation(
+        "env numbers lost",
+        "recorded environments are counted from 0",
+        edit("dataset/build.py", "envs[episodes.column]", "episodes.column"),
+        f"{LIFECYCLE} -k keep_their_numbers",
+    ),
+    Mutation(
+        "previous_row ignored",
+        "flags belong to the row they stand on",
+        edit("segment.py", "    if previous_row:\n", "    if False:\n"),
+        SEGMENT,
+    ),
+    Mutation(
+        "masked rows joined at the wrong row",
+        "ranks of a later span lead to rows of an earlier one",
+        edit("segment.py", "= cells_b + (b.start - a.start)", "= cells_b"),
+        SEGMENT,
+    ),
+    Mutation(
+        "updates behind time",
+        "stacked updates are interleaved",
+        edit("block/layout.py", 'for letter in "UT" if letter in axes]\n    others', 'for letter in "TU" if letter in axes]\n    others'),
+        f"{LOG} -k leading_axes",
+    ),
+    Mutation(
+        "the first to finish",
+        "max_episodes is reached when any of the wanted episodes has ended",
+        edit("recorder/session.py", "bool(table.settled.all())", "bool(table.settled.any())"),
+        f"{LIFECYCLE} -k max_episodes",
+    ),
+    Mutation(
+        "out of range clamped",
+        "an index past the end reads the last cell",
+        edit("dataset/lazy.py", "raise IndexError(", "return np.clip(array, 0, size - 1)\n        raise IndexError("),
+        f"{FETCH} -k out_of_range",
+    ),
+    Mutation(
+        "padded gather not cut",
+        "a gather on the device returns its padding",
+        edit("block/read.py", "tuple(axes)))[:count]", "tuple(axes)))"),
+        f"{FETCH} -k one_episode",
+    ),
+    Mutation(
+        "everything fetched",
+        "a read fetches the whole block and picks from it on the host",
+        edit("block/read.py", "to_host(_gather_host(host_view(array), rows, columns, inner))", "_gather_host(to_host(array), rows, columns, inner)"),
+        f"{FETCH} -k one_episode",
+    ),
+    Mutation(
+        "block lost by an interrupt",
+        "between the donated call and the store an interrupt loses the block",
+        edit("block/log.py", "self.box.extend(map(function, (self.box[-1][0],), (device,)))", "self.box.append(function(self.box[-1][0], device))"),
+        f"{INTERRUPT} -k warm-jax",
+    ),
+    Mutation(
+        "interrupt not held back",
+        "in a cold call JAX runs Python code after the donated call",
+        edit("block/log.py", "signal.signal(signal.SIGINT, lambda *args: held.append(args))", "pass"),
+        f"{INTERRUPT} -k where_jax_compiles",
+    ),
+    Mutation(
+        "interrupt swallowed",
+        "Ctrl-C is held back and forgotten",
+        edit("block/log.py", "signal.raise_signal(signal.SIGINT)", "pass"),
+        f"{INTERRUPT} -k new_block-numpy",
+    ),
+    Mutation(
+        "cold calls taken for warm ones",
+        "a chunk that lies elsewhere compiles anew and is not guarded",
+        edit("capture/plan.py", "return array.aval, array.sharding, array.committed", "return array.shape, array.dtype, type(array)"),
+        f"{INTERRUPT} -k where_jax_compiles",
+    ),
+    Mutation(
+        "a moved block taken for a warm one",
+        "the block follows the chunk to another place, and the next call compiles anew",
+        edit("block/log.py", "block.capacity, block.place(), ", "block.capacity, "),
+        f"{INTERRUPT} -k where_jax_compiles",
+    ),
+    Mutation(
+        "counted before it is written",
+        "an interrupted chunk counts although its rows were not written",
+        edit("recorder/recorder.py", "            session.append(\n", "            self._counters = seen._replace(rows=counters.rows + length)\n            session.append(\n"),
+        f"{INTERRUPT} -k warm-numpy",
+    ),
+    Mutation(
+        "flags of a lost chunk kept",
+        "the episodes are counted by the flags of a chunk that was interrupted",
+        edit("recorder/session.py", "while self._arriving and self._arriving[-1][0] >= counters.rows:", "while False:"),
+        f"{INTERRUPT} -k flags_of_a_lost_chunk",
+    ),
+    Mutation(
+        "a refused chunk leaves its marks out",
+        "marks are used up by a chunk that is refused",
+        edit("recorder/recorder.py", "            leaves = plan.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = plan.leaves_of(sources)\n"),
+        f"{INTERRUPT} -k refused",
+    ),
+    Mutation(
+        "dtypes not checked",
+        "another dtype is cast without a word",
+        edit("capture/plan.py", "    if got == stored:\n        return True\n", "    return True\n"),
+        "tests/recorder/test_errors.py -k mid_run",
+    ),
+    Mutation(
+        "record waits",
+        "record() waits for the chunk",
+        edit("recorder/session.py", "homes: dict[str, Any] = {}", "homes: dict[str, Any] = {}\n        [leaf.block_until_ready() for leaf in leaves if hasattr(leaf, 'block_until_ready')]"),
+        "tests/recorder/test_async.py -k returns_at_once",
+    ),
+    Mutation(
+        "every row compiles",
+        "the row is a constant of the compiled function",
+        edit("block/append.py", "return jax.jit(append, donate_argnums=0)", "return lambda arrays, chunk: jax.jit(lambda a: append(a, chunk), donate_argnums=0)(arrays)"),
+        "tests/recorder/test_async.py -k nothing_compiles",
+    ),
+]  # fmt: skip
+
+
+def mutated_copy(folder: Path, mutation: Mutation | None) -> None:
+    """Copy the package into `folder` and apply the edits; raise LookupError where a text is not there once."""
+    shutil.copytree(ROOT / "trajlab", folder / "trajlab", ignore=shutil.ignore_patterns("__pycache__"))
+    for file, old, new in mutation.edits if mutation else ():
+        path = folder / "trajlab" / file
+        text = path.read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise LookupError(f"{mutation.name!r}: trajlab/{file} holds {text.count(old)} times, expected once:\n{old}")
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def run_tests(folder: Path, tests: str) -> subprocess.CompletedProcess[str]:
+    """Run tests against the copy; -P keeps the working directory, and so the real package, off the path."""
+    words = tests.split(" -k ")
+    chosen = [words[0], *(["-k", words[1]] if len(words) > 1 else [])]
+    command = [sys.executable, "-P", "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider", *chosen]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_ADDOPTS": ""}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def try_one(mutation: Mutation) -> tuple[str, float, str]:
+    """Return the outcome, the seconds it took, and what pytest said last."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        try:
+            mutated_copy(Path(name), mutation)
+        except LookupError as error:
+            return "STALE", time.monotonic() - start, str(error)
+        result = run_tests(Path(name), mutation.tests)
+    outcome = {0: "SURVIVED", 1: "noticed"}.get(result.returncode, "ERROR")
+    if outcome == "noticed" and "error" in result.stdout.splitlines()[-1] and "failed" not in result.stdout.splitlines()[-1]:
+        outcome = "ERROR"  # the tests could not even be collected
+    said = [line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return outcome, time.monotonic() - start, said[0] if said else result.stdout[-500:] + result.stderr[-500:]
+
+
+def check_unmutated(mutations: list[Mutation]) -> bool:
+    """Run all tests that are to notice something against an unchanged copy; they must pass, and use the copy."""
+    with tempfile.TemporaryDirectory() as name:
+        mutated_copy(Path(name), None)
+        environment = os.environ | {"PYTHONPATH": name, "PYTHONDONTWRITEBYTECODE": "1"}
+        code = "import trajlab; print(trajlab.__file__)"
+        found = subprocess.run([sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True)
+        if not found.stdout.startswith(name):
+            print(f"the copy is not what is imported, but {found.stdout}")
+            return False
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda tests: (tests, run_tests(Path(name), tests)), dict.fromkeys(m.tests for m in mutations)))
+    for tests, result in results:
+        if result.returncode != 0:
+            print(f"without a mutation, {tests} gives:\n{result.stdout[-2000:]}")
+    return all(result.returncode == 0 for _, result in results)
+
+
+def main() -> int:
+    """Try the mutations and print a table; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", help="only mutations with one of these in their name")
+    parser.add_argument("--list", action="store_true", help="only say what they are")
+    arguments = parser.parse_args()
+    chosen = [m for m in MUTATIONS if not arguments.words or any(word in m.name for word in arguments.words)]
+    if arguments.list:
+        print("\n".join(f"{m.name}: {m.why} ({m.tests})" for m in chosen))
+        return 0
+    if not chosen:
+        print("no mutation has such a name")
+        return 1
+    if not check_unmutated(chosen):
+        return 1
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for mutation, (outcome, seconds, said) in zip(chosen, pool.map(try_one, chosen), strict=True):
+            bad += outcome != "noticed"
+            print(f"{outcome:<9} {seconds:5.0f} s  {mutation.name:<54} {said}", flush=True)
+    print(f"{len(chosen) - bad} of {len(chosen)} mutations noticed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
