@@ -12,9 +12,9 @@ from trajlab.dataset.schema import validate
 from trajlab.dataset.views import episode, transitions
 from trajlab.dataset.stack import stack_fields
 from trajlab.dataset.concat import concat
-from trajlab.dataset.tables import episode_table, to_dataframe
 
 # Analyse
+from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace

@@ -1,8 +1,13 @@
 """Helpers that phrase errors: what was wrong, the value got, what is allowed, what to do."""
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any, get_args
+
+PASSED_OVER = frozenset({"trajlab", "xarray", "numpy", "jaxtyping", "beartype"})
+"""Packages whose lines no warning is for."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -45,6 +50,9 @@ def raise_all(problems: list[str], what: str) -> None:
         raise ValueError(f"{what}:\n" + "\n".join(f"  - {problem}" for problem in problems))
 
 
-def missing_package(package: str, extra: str, purpose: str) -> ImportError:
-    """Return the ImportError that names the extra which brings an optional `package` and what it is for."""
-    return ImportError(f"{purpose} needs the package {package!r}; install it with: pip install 'trajlab[{extra}]'")
+def warn_user(message: str) -> None:
+    """Warn at the user's line: the nearest one outside of this package and of what may stand between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)

@@ -2,6 +2,14 @@
 
 import numpy as np
 
+_NARROW = {"int1": "int8", "int2": "int8", "int4": "int8", "uint1": "uint8", "uint2": "uint8", "uint4": "uint8"}
+_SHOWN = dict.fromkeys(("bfloat16", "float8_", "float6_", "float4_"), "float32") | {
+    "key": "uint32",
+    "str": "U",
+    "bytes": "S",
+}
+"""What a recorded dtype's text begins with, and the dtype it appears in, where that is another one."""
+
 
 def padding_value(dtype: np.dtype) -> np.generic:
     """Return the padding of a field of `dtype`: loud where the dtype allows.
@@ -62,19 +70,32 @@ def shown_dtype(dtype: np.dtype) -> np.dtype:
     8-bit floats appear as float32, 4-bit integers as 8-bit ones. Every value is kept exactly.
     """
     dtype = np.dtype(dtype)
-    if dtype.kind in "fciubUSMm" and dtype.type.__module__ == "numpy":
-        return dtype
-    name = dtype.name
-    if name.startswith(("bfloat", "float")):
-        return np.dtype(np.float32)
-    if name.startswith("uint"):
-        return np.dtype(np.uint8)
-    if name.startswith("int"):
-        return np.dtype(np.int8)
-    raise TypeError(f"dtype {dtype} cannot be recorded; expected a bool, number, string or time dtype")
+    is_plain = dtype.type.__module__ == "numpy"
+    shown = dtype if is_plain else shown_as(dtype.name)
+    if shown is None or shown.kind not in "fciubUSMm":
+        raise TypeError(f"dtype {dtype} cannot be recorded; expected a bool, number, string or time dtype")
+    return shown
 
 
-def is_discrete(dtype: np.dtype | str) -> bool:
-    """Say whether values recorded as `dtype` are counted one by one (integers, bool, strings) or binned."""
-    name = str(dtype)
-    return name.startswith(("int", "uint", "bool", "<U", "|S", "str", ">U"))
+def shown_as(recorded: object) -> np.dtype | None:
+    """Return the dtype in which a field appears whose attribute `recorded_dtype` is this; None where it is no dtype.
+
+    Strings are without their width.
+
+    >>> shown_as("bfloat16"), shown_as("key"), shown_as("int4")
+    (dtype('float32'), dtype('uint32'), dtype('int8'))
+    """
+    text = _NARROW.get(str(recorded), str(recorded))
+    for start, shown in _SHOWN.items():
+        if text.startswith(start):
+            return np.dtype(shown)
+    try:
+        return np.dtype(text)
+    except TypeError:
+        return None
+
+
+def is_discrete(recorded: object) -> bool:
+    """Say whether values recorded as this are counted one by one (integers, bool, strings) or binned."""
+    shown = shown_as(recorded)
+    return shown is not None and shown.kind in "biuUS"

@@ -22,13 +22,18 @@ def _chunk(rng: np.random.Generator, steps: int, envs: int) -> dict[str, jax.Arr
     shape = (steps, envs)
     return {
         "obs": jnp.asarray(rng.random((*shape, 96), np.float32)),
-        "camera": jnp.asarray(rng.integers(0, 255, (*shape, 12, 12), np.uint8)),
+        "memory": jnp.asarray(rng.random((*shape, 32), np.float32)),
         "action": jnp.asarray(rng.random((*shape, 8), np.float32)),
         "value": jnp.asarray(rng.random(shape, np.float32)),
         "log_prob": jnp.asarray(rng.random(shape, np.float32)),
         "reward": jnp.asarray(rng.random(shape, np.float32)),
         "done": jnp.asarray(rng.random(shape) < 0.01),
     }
+
+
+def _one_field(rng: np.random.Generator, steps: int, envs: int, shape: tuple[int, ...], dtype: Any) -> dict[str, Any]:
+    values = rng.integers(0, 99, (steps, envs, *shape), dtype)
+    return {"field": jnp.asarray(values), "done": jnp.asarray(rng.random((steps, envs)) < 0.01)}
 
 
 class _Copies:
@@ -82,36 +87,51 @@ def _record_and_wait(recorder: tl.Recorder, chunk: Any, times: int = 1) -> None:
 
 def record(quick: bool) -> list[Row]:
     """Measure `record()` into touched memory, and the cost of a fresh block."""
-    chunk = _chunk(np.random.default_rng(0), 128, 64 if quick else 1024)
+    rng = np.random.default_rng(0)
+    scale = 16 if quick else 1
+    chunk = _chunk(rng, 128, 1024 // scale)
+    label = f"`record()`, {len(chunk)} fields, {bytes_of(chunk) / 1e6:.0f} MB, touched memory"
+    rows = [_touched_row(label, "≤ 1.25 NumPy copies", chunk, 3 if quick else ROUNDS), *_fresh_rows(chunk, quick)]
+    for label, envs, shape, dtype in (
+        ("... one field of images, uint8 (84, 84)", 64, (84, 84), np.uint8),
+        ("... one field of int16 (1, 34), which XLA copies slowly", 1024, (1, 34), np.int16),
+    ):
+        rows.append(_touched_row(label, "", _one_field(rng, 128, envs // scale, shape, dtype), 3 if quick else ROUNDS))
+    return rows
+
+
+def _touched_row(label: str, must: str, chunk: Any, rounds: int) -> Row:
     jax.block_until_ready(chunk)
     copies, touched = _Copies(chunk, 2 * CHUNKS_PER_BLOCK), _Touched(chunk, 2 * CHUNKS_PER_BLOCK)
-    times = interleaved(
-        {"record": lambda: fastest(touched.record, TURNS), "copy": lambda: fastest(lambda: taken(copies.copy), TURNS)},
-        3 if quick else ROUNDS,
-        warmup=2,
-    )
-    fresh = interleaved(
-        {
-            "copy": lambda: taken(copies.copy),
-            "copy_fresh": lambda: taken(copies.copy_fresh),
-            "block": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk)),
-            "four": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk, CHUNKS_PER_BLOCK)),
-        },
-        2 if quick else 7,
-    )
+    contenders = {
+        "record": lambda: fastest(touched.record, TURNS),
+        "copy": lambda: fastest(lambda: taken(copies.copy), TURNS),
+    }
+    times = interleaved(contenders, rounds, warmup=2)
     against, busy = _shares(times["record"], times["copy"])
-    label = f"`record()`, {len(chunk)} fields, {bytes_of(chunk) / 1e6:.0f} MB, touched memory"
     raw = f"{milliseconds(times['record'].wall)} to {milliseconds(times['copy'].wall)}"
     text = f"{against.median:.2f} ({raw}); {busy.median:.2f} in processor time"
-    rows = [Row(label, "≤ 1.25 NumPy copies", text, against.text(), against.median <= 1.25)]
+    return Row(label, must, text, against.text(), against.median <= 1.25 if must else None)
+
+
+def _fresh_rows(chunk: Any, quick: bool) -> list[Row]:
+    copies = _Copies(chunk, 2 * CHUNKS_PER_BLOCK)
+    contenders = {
+        "copy": lambda: taken(copies.copy),
+        "copy_fresh": lambda: taken(copies.copy_fresh),
+        "block": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk)),
+        "four": lambda: taken(lambda: _record_and_wait(tl.Recorder(), chunk, CHUNKS_PER_BLOCK)),
+    }
+    times = interleaved(contenders, 2 if quick else 7)
+    rows = []
     for name, what in (
         ("block", "... the call that makes a block of four chunks"),
         ("four", "... four chunks into a fresh block"),
         ("copy_fresh", "... a NumPy copy into fresh memory"),
     ):
-        against, busy = _shares(fresh[name], fresh["copy"])
-        text = f"{against.median:.2f} copies ({milliseconds(fresh[name].wall)}); {busy.median:.2f} in processor time"
-        rows.append(Row(what, "", text, against.text()))
+        against, busy = _shares(times[name], times["copy"])
+        text = f"{against.median:.1f} copies ({milliseconds(times[name].wall)}); {busy.median:.1f} in processor time"
+        rows.append(Row(what, "", text, against.text(1)))
     return rows
 
 

@@ -7,8 +7,9 @@ import pytest
 import xarray as xr
 
 from trajlab.dataset.concat import concat
+from trajlab.dataset.fields import field_names
 from trajlab.dataset.from_episodes import from_episodes
-from trajlab.dataset.schema import field_names, validate
+from trajlab.dataset.schema import validate
 from trajlab.dataset.views import transitions
 
 INT_MIN = np.iinfo(np.int32).min

@@ -9,11 +9,11 @@ import pytest
 import xarray as xr
 
 import trajlab
+from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.dataset.concat import concat
 from trajlab.dataset.from_episodes import from_episodes
 from trajlab.dataset.schema import validate
 from trajlab.dataset.stack import stack_fields
-from trajlab.dataset.tables import episode_table, to_dataframe
 from trajlab.dataset.views import episode, transitions
 
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from strategies import examples, recordings
 from test_against_reference import dataset, play
 
+from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.dataset.concat import concat
-from trajlab.dataset.schema import field_names, validate
+from trajlab.dataset.fields import field_names
+from trajlab.dataset.schema import validate
 from trajlab.dataset.stack import stack_fields
-from trajlab.dataset.tables import episode_table, to_dataframe
 from trajlab.dataset.views import episode, transitions
 
 

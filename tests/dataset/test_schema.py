@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from trajlab.dataset.fields import choose_fields, component_labels, final_fields, shown_as
-from trajlab.dataset.from_episodes import from_episodes
-from trajlab.dataset.schema import (
+from trajlab.dataset.fields import (
+    choose_fields,
+    component_labels,
+    component_units,
     field_names,
+    final_fields,
     final_names,
-    find_problems,
-    require_whole,
     resolve_field,
-    validate,
 )
+from trajlab.dataset.from_episodes import from_episodes
+from trajlab.dataset.schema import find_problems, require_whole, validate
+from trajlab.padding import is_discrete, shown_as
 
 FIELDS = ["obs", "action", "reward", "terminated", "truncated", "img", "wide", "word"]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from trajlab.dataset.fields import field_names
 from trajlab.dataset.from_episodes import from_episodes
-from trajlab.dataset.schema import field_names
 from trajlab.dataset.views import episode, transitions
 
 INT_MIN = np.iinfo(np.int32).min

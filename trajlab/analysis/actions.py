@@ -19,10 +19,12 @@ from trajlab.analysis.made import (
     require_numeric,
     title_of,
     units_of,
-    warn_user,
 )
+from trajlab.dataset.fields import as_text, component_count
 from trajlab.dataset.flat import iter_flat
+from trajlab.errors import warn_user
 from trajlab.names import RECORDED_DTYPE_ATTR
+from trajlab.padding import shown_as
 
 DEFAULT_BINS = 50
 MAX_RANGE = 1024
@@ -123,8 +125,8 @@ def _count_values(
     ds: xr.Dataset, name: str, groups: Groups, labels: Sequence[str] | None
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count each value; return counts (group, component, value), the coordinates and attributes."""
-    counter = ValueCounter(groups.size, int(np.prod(ds[name].shape[2:], dtype=np.int64)))
-    recorded = str(ds[name].attrs.get(RECORDED_DTYPE_ATTR, ds[name].dtype))
+    counter = ValueCounter(groups.size, component_count(ds[name].variable))
+    recorded = ds[name].attrs.get(RECORDED_DTYPE_ATTR, ds[name].dtype)
     num_nan = 0
     for batch in iter_flat(ds, [name, *groups.fields]):
         values, missing = as_discrete(batch.values[name], name, recorded)
@@ -140,7 +142,7 @@ def _count_values(
     return counts, coords, {"num_nan": num_nan}
 
 
-def as_discrete(values: np.ndarray, name: str, recorded: str) -> tuple[np.ndarray, np.ndarray | None]:
+def as_discrete(values: np.ndarray, name: str, recorded: object) -> tuple[np.ndarray, np.ndarray | None]:
     """Return values (M, ...) as rows of integers, bools or text, and which of them are NaN, None where no one is.
 
     Raises
@@ -150,8 +152,9 @@ def as_discrete(values: np.ndarray, name: str, recorded: str) -> tuple[np.ndarra
     """
     if values.dtype.kind in "biuU":
         return as_rows(values), None
-    if values.dtype.kind in "TS" or not recorded.startswith(("int", "uint", "bool")):
-        return as_rows(values.astype(str)), None
+    shown = shown_as(recorded)
+    if values.dtype.kind in "TS" or shown is None or shown.kind not in "biu":
+        return as_rows(as_text(values)), None
     rows = as_rows(values)
     missing = np.isnan(rows)
     present = np.where(missing, 0, rows)
@@ -162,7 +165,7 @@ def as_discrete(values: np.ndarray, name: str, recorded: str) -> tuple[np.ndarra
             f"{name!r} was recorded as {recorded} but holds {present[whole != present][0]}; "
             "give bins= to count it in bins"
         )
-    whole = whole.astype(bool) if recorded.startswith("bool") else whole
+    whole = whole.astype(bool) if shown.kind == "b" else whole
     return whole, missing if missing.any() else None
 
 
@@ -201,7 +204,7 @@ def _count_bins(
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
     edges = _edges(ds, name, bins)
-    counter = BinCounter(edges, groups.size, int(np.prod(ds[name].shape[2:], dtype=np.int64)))
+    counter = BinCounter(edges, groups.size, component_count(ds[name].variable))
     for batch in iter_flat(ds, [name, *groups.fields]):
         counter.add(as_rows(batch.values[name]), groups.index(batch))
     _report_nan(counter.nan, name)

@@ -46,9 +46,9 @@ class ValueCounter:
         index = _table_index(codes, group, len(seen))
         index = index.reshape(-1) if missing is None else index[~missing]
         counts = np.bincount(index, minlength=rows * components * len(seen))
-        self.merge(seen, counts.reshape(rows, components, len(seen)))
+        self._merge(seen, counts.reshape(rows, components, len(seen)))
 
-    def merge(self, values: np.ndarray, counts: np.ndarray) -> None:
+    def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Add counts (group, component, value) of distinct values, ascending."""
         if not len(self.values):
             self.values, self.counts = values, counts.astype(np.int64)

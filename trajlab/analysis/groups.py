@@ -9,9 +9,10 @@ import xarray as xr
 
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, cut_values
-from trajlab.analysis.made import recorded_as_discrete, warn_user
+from trajlab.analysis.made import recorded_as_discrete
+from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.errors import unknown_name
+from trajlab.errors import unknown_name, warn_user
 from trajlab.names import EPISODE, ITERATION, TIME
 
 MAX_TABLE = 2**20
@@ -116,8 +117,8 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
         return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, {})
-    of = _check_by(ds, by)
-    per_episode = ds[of].values if ds[of].ndim == 1 else None
+    _check_by(ds, by)
+    per_episode = ds[by].values if ds[by].ndim == 1 else None
     if per_episode is not None:
         per_episode = _plain(per_episode)
         missing = _is_nan(per_episode)
@@ -125,20 +126,20 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         if missing.any():
             warn_user(f"by={by!r}: {missing.sum()} of {missing.size} episodes have NaN there and are in no group")
     else:
-        values, weights = _transition_values(ds, of)
+        values, weights = _transition_values(ds, by)
     labels, codes, text = cut_values(values, weights, groups, by, "transitions" if per_episode is None else "episodes")
     of_episode = None
     if per_episode is not None:
         of_episode = np.full(len(per_episode), -1, np.intp)
         of_episode[~missing] = codes[np.searchsorted(values, per_episode[~missing])]
-    attrs = {key: value for key, value in ds[of].attrs.items() if key in ("long_name", "units")}
+    attrs = {key: value for key, value in ds[by].attrs.items() if key in ("long_name", "units")}
     left_out = int(weights[codes < 0].sum())
     attrs |= {"groups": text} | ({"left_out": left_out} if left_out else {})
     return Groups(by, labels, values, codes, of_episode, attrs)
 
 
-def _check_by(ds: xr.Dataset, by: str) -> str:
-    """Return `by`, when it is something to group by."""
+def _check_by(ds: xr.Dataset, by: str) -> None:
+    """Raise unless `by` is something to group by."""
     known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION]
     if by not in ds.variables:
         raise unknown_name("coordinate to group by", by, known)
@@ -155,12 +156,11 @@ def _check_by(ds: xr.Dataset, by: str) -> str:
             f"by={by!r} is continuous ({variable.dtype}) and differs from transition to transition; expected "
             "integers or text. Cut it first, as in ds.assign(near=(ds['x'] < 1).where(ds.mask, False))"
         )
-    return by
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
     """Return text as NumPy text, whatever a file made of it."""
-    return values.astype(str) if values.dtype.kind in "OTS" else values
+    return as_text(values) if values.dtype.kind in "OTS" else values
 
 
 def _is_nan(values: np.ndarray) -> np.ndarray:

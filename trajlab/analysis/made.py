@@ -2,20 +2,16 @@
 
 import functools
 import importlib.metadata
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from trajlab.dataset.fields import is_numeric, resolve_field
 from trajlab.dataset.flat import Cells
-from trajlab.dataset.schema import require_schema, resolve_field
+from trajlab.dataset.schema import validate
 from trajlab.names import COMPLETE, CUT, END_REASON, EPISODE, RECORDED_DTYPE_ATTR, VERSION_ATTR, units_name
 from trajlab.padding import is_discrete
-
-PASSED_OVER = frozenset({"trajlab", "jaxtyping", "beartype"})
-"""Packages whose lines no warning is for."""
 
 
 def field_of(ds: xr.Dataset, name: str) -> str:
@@ -28,13 +24,13 @@ def field_of(ds: xr.Dataset, name: str) -> str:
     KeyError
         When there is no such field.
     """
-    require_schema(ds)
+    validate(ds)
     return resolve_field(ds, name)
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:
     """Raise TypeError when a field does not hold numbers; bools that `where` turned to objects pass."""
-    if variable.dtype.kind not in "biufO":
+    if not is_numeric(variable):
         raise TypeError(f"{what}: {name!r} has dtype {variable.dtype}; expected bools, integers or real numbers")
 
 
@@ -53,7 +49,7 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
         "field": field,
         "num_episodes": int(ds.sizes[EPISODE]),
         "num_complete": int(ds[COMPLETE].values.sum()),
-        "num_cut": int((ds[END_REASON].values.astype(str) == CUT).sum()),
+        "num_cut": int((ds[END_REASON].values == CUT).sum()),
         "num_transitions": len(Cells.of(ds)),
     }
 
@@ -94,11 +90,3 @@ def as_rows(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "O":
         values = values.astype(np.float64)
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
-
-
-def warn_user(message: str) -> None:
-    """Warn at the line outside of this package, and of what checks its annotations, that led here."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in PASSED_OVER:
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, stacklevel=level)

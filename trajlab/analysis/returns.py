@@ -11,10 +11,11 @@ from trajlab.analysis.made import (
     made_by,
     require_numeric,
     units_of,
-    warn_user,
 )
+from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
+from trajlab.errors import warn_user
 from trajlab.names import COMPLETE, EPISODE
 
 
@@ -65,23 +66,30 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
         raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")
     name = field_of(ds, reward)
     require_whole(ds, "returns")
-    variable = ds[name].variable
-    require_numeric(variable, name, "returns")
-    sums = np.zeros((ds.sizes[EPISODE], int(np.prod(variable.shape[2:], dtype=np.int64))))
-    for batch in iter_flat(ds, [name]):
-        _add_discounted(sums, as_rows(batch.values[name]), batch, discount)
-    _report_nan(sums, name)
+    require_numeric(ds[name].variable, name, "returns")
+    sums = sum_rewards(ds, name, discount)
     dims = (EPISODE, *inner_dims(ds, name))
     attrs = {"long_name": "return", **units_of(ds, name), "discount": float(discount)}
     coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
     made = made_by(ds, "returns", name) | {"num_incomplete": int((~ds[COMPLETE].values).sum())}
     return xr.DataArray(
-        sums.reshape(ds.sizes[EPISODE], *variable.shape[2:]),
+        sums.reshape(ds.sizes[EPISODE], *ds[name].shape[2:]),
         coords={**coords, **inner_coords(ds, name)},
         dims=dims,
         name="return",
         attrs=attrs | made,
     )
+
+
+def sum_rewards(ds: xr.Dataset, name: str, discount: float | int = 1.0) -> np.ndarray:
+    """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
+    sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
+    for batch in iter_flat(ds, [name]):
+        _add_discounted(sums, as_rows(batch.values[name]), batch, discount)
+    count = int(np.isnan(sums).any(axis=1).sum())
+    if count:
+        warn_user(f"returns: {count} of {len(sums)} episodes have NaN in {name!r}, and so NaN as their return")
+    return sums
 
 
 def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float | int) -> None:
@@ -94,9 +102,3 @@ def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, dis
             column = rewards[:, component].astype(np.float64)
             added = np.bincount(index, column if weight is None else column * weight)
             sums[first : first + len(added), component] += added
-
-
-def _report_nan(sums: np.ndarray, name: str) -> None:
-    count = int(np.isnan(sums).any(axis=1).sum())
-    if count:
-        warn_user(f"returns: {count} of {len(sums)} episodes have NaN in {name!r}, and so NaN as their return")

@@ -18,10 +18,11 @@ from trajlab.analysis.made import (
     require_numeric,
     title_of,
     units_of,
-    warn_user,
 )
 from trajlab.analysis.moments import Moments, Packer
+from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import Cells, FlatBatch, iter_flat
+from trajlab.errors import warn_user
 from trajlab.names import TIME
 
 MAX_PACKED = 2**30
@@ -107,7 +108,7 @@ def _check_quantiles(quantiles: Any) -> np.ndarray:
 def _time_ranges(ds: xr.Dataset, name: str, packs: bool) -> Iterator[xr.Dataset]:
     """Yield the Dataset in ranges of ascending `time` whose rows can be held at once; whole where that is enough."""
     cells = Cells.of(ds)
-    row = ds[name].dtype.itemsize * int(np.prod(ds[name].shape[2:], dtype=np.int64))
+    row = ds[name].dtype.itemsize * component_count(ds[name].variable)
     if not packs or len(cells) * row <= MAX_PACKED:
         yield ds
         return
@@ -125,7 +126,7 @@ def _trace(
     """Return counts (group, time, 1), mean and std (group, time, component), quantiles (quantile, group, ...)."""
     cells = Cells.of(ds)
     variable = ds[name].variable
-    steps, width = len(cells.labels), int(np.prod(variable.shape[2:], dtype=np.int64))
+    steps, width = len(cells.labels), component_count(variable)
     size = groups.size * steps
     counts = _count(ds, groups, cells)
     moments = Moments(size, width)

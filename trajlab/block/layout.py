@@ -105,6 +105,11 @@ class Layout:
         return tuple(field for field in self.fields if field.home == home)
 
 
+def step_axes(axes: str) -> str:
+    """Return the letters of a single step's leading axes: those of a chunk without T and U."""
+    return axes.replace("T", "").replace("U", "")
+
+
 def lead(x: Any, axes: str, *, is_step: bool) -> Any:
     """Return a chunk's array, NumPy or JAX, as (T, N, ...).
 
@@ -112,7 +117,7 @@ def lead(x: Any, axes: str, *, is_step: bool) -> Any:
     arrays' order. A step lacks the axes T and U and gets T = 1.
     """
     if is_step:
-        axes = axes.replace("T", "").replace("U", "")
+        axes = step_axes(axes)
         x, axes = x[None], "T" + axes
     if axes == "TN":
         return x

@@ -13,6 +13,7 @@ Slot = str | Callable[[Any], Any] | None
 """A dotted path, a function of the chunk, None (absent) or "auto"."""
 
 Autoreset = Literal["auto", "same_step", "next_step", "disabled"]
+Place = Literal["transition", "result"]
 Alignment = Literal["auto", "transition", "result"]
 FlagsPlace = Literal["auto", "row", "previous_row"]
 
@@ -103,7 +104,7 @@ class Convention:
         check_option("flags", self.flags, FlagsPlace)
         if isinstance(self.alignment, Mapping):
             for glob, value in self.alignment.items():
-                check_option(f"alignment[{glob!r}]", value, Alignment)
+                check_option(f"alignment[{glob!r}]", value, Place)
         else:
             check_option("alignment", self.alignment, Alignment)
         _check_axes(self.axes)
@@ -147,11 +148,6 @@ class Roles:
     flags: str
     axes: str
     found: tuple[str, ...]
-
-    def flag_source(self, slot: str) -> str | None:
-        """Return the source name of one flag, or None where the chunk has none."""
-        names = self.slots[slot]
-        return names[0] if names else None
 
     def is_moved(self, source: str, name: str) -> bool:
         """Say whether a field (its `source` in the chunk, its `name` in the Dataset) is read one row earlier."""

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from trajlab.block.layout import Field, Home, Layout
+from trajlab.block.layout import Field, Home, Layout, step_axes
 from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES, Convention, apply_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.select import Fields, computed_name, select_fields
@@ -91,8 +91,8 @@ class Plan:
         self.positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
         by_name = dict(zip(sources.names, sources.leaves, strict=True))
-        lead = roles.axes if not is_step else roles.axes.replace("T", "").replace("U", "")
-        letters = roles.axes.replace("T", "").replace("U", "")
+        letters = step_axes(roles.axes)
+        lead = letters if is_step else roles.axes
         if is_partial:
             if num_envs is None or letters != "N":
                 raise ValueError(
@@ -163,7 +163,7 @@ class Plan:
         try:
             shown_dtype(dtype)
         except TypeError as error:
-            raise TypeError(f"field {name!r}: {error}. Leave it out: fields=['*', '-{source}']") from None
+            raise TypeError(f"field {source!r}: {error}. Leave it out: fields=['*', '-{source}']") from None
         role = next((slot for slot, names in roles.slots.items() if source in names), "")
         return Field(
             name=name,
@@ -185,16 +185,20 @@ class Plan:
         positions = self.positions.get(sources.structure)
         if positions is None:
             self._check_field_set(sources)
-            wanted = [field.source for field in self.layout.fields] + self._flag_sources()
-            positions = self.positions[sources.structure] = [sources.names.index(name) for name in wanted]
+            positions = self.positions[sources.structure] = [sources.names.index(name) for name in self._used_sources()]
         return [sources.leaves[i] for i in positions]
 
+    def _used_sources(self) -> list[str]:
+        """Return the sources of the stored fields and then of the flags."""
+        return [*self.chosen.values(), *self._flag_sources()]
+
     def _check_field_set(self, sources: Sources) -> None:
-        missing = [name for name in [*self.chosen.values(), *self._flag_sources()] if name not in sources.names]
+        missing = [name for name in self._used_sources() if name not in sources.names]
         if missing:
             text = ", ".join(map(repr, dict.fromkeys(missing)))
             raise ValueError(f"missing from this chunk: {text}; every chunk must hold the fields of the first one")
-        new = set(self._choose(sources)) - set(self.chosen)
+        chosen = self._choose(sources)
+        new = {chosen[name] for name in chosen.keys() - self.chosen.keys()}
         if new:
             text = ", ".join(map(repr, sorted(new)))
             raise ValueError(
@@ -220,7 +224,7 @@ class Plan:
             self._fitting.add(signature)
         for place, leaf in enumerate(leaves):
             if isinstance(leaf, jax.Array) and leaf.is_deleted():
-                name = [*self.chosen, *self.flag_slots][place]
+                name = self._used_sources()[place]
                 raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")
         return self._rows(leaves, is_step), signature
 
@@ -242,7 +246,7 @@ class Plan:
                 "return the chunk from it and record that"
             )
         axes = self.roles.axes
-        axes = axes.replace("T", "").replace("U", "") if is_step else axes
+        axes = step_axes(axes) if is_step else axes
         sizes = dict(self.layout.sizes)
         if part is not None:
             axes, sizes = "N", {"N": part}

@@ -28,8 +28,8 @@ def agreement_problems(parts: Mapping[int, xr.Dataset]) -> list[str]:
             f"{where} has {name!r}, which dataset {number} lacks" for name in _ordered(parts[other], there - here)
         ]
         for name in _ordered(first, here & there):
-            for text in _differences(first, parts[other], name):
-                problems.append(f"{name!r} {text.format(f'dataset {number}', where)}")
+            texts = _differences(first, parts[other], name, f"dataset {number}", where)
+            problems += [f"{name!r} {text}" for text in texts]
     return problems + _missing_steps(parts)
 
 
@@ -37,31 +37,31 @@ def _ordered(ds: xr.Dataset, chosen: set[Any]) -> list[Any]:
     return [name for name in ds.variables if name in chosen]
 
 
-def _differences(a: xr.Dataset, b: xr.Dataset, name: Any) -> Iterator[str]:
-    """Yield how a variable differs between two Datasets, as texts with a place for each of their names."""
+def _differences(a: xr.Dataset, b: xr.Dataset, name: Any, here: str, there: str) -> Iterator[str]:
+    """Yield how a variable differs between two Datasets, which the texts call `here` and `there`."""
     one, two = a.variables[name], b.variables[name]
     if (name in a.coords) != (name in b.coords):
-        yield "is a coordinate in only one of {} and {}"
+        yield f"is a coordinate in only one of {here} and {there}"
     if set(one.dims) != set(two.dims):
-        yield f"has dims {_tuple(one.dims)} in {{}} and {_tuple(two.dims)} in {{}}"
+        yield f"has dims {_tuple(one.dims)} in {here} and {_tuple(two.dims)} in {there}"
         return
     inner = [dim for dim in one.dims if dim not in (names.EPISODE, names.TIME)]
     sizes = [tuple(variable.sizes[dim] for dim in inner) for variable in (one, two)]
     if sizes[0] != sizes[1]:
-        yield f"has shape {_tuple(sizes[0])} per step in {{}} and {_tuple(sizes[1])} in {{}}"
+        yield f"has shape {_tuple(sizes[0])} per step in {here} and {_tuple(sizes[1])} in {there}"
         return
     if common_dtype([one, two]) is None:
-        yield f"has dtype {one.dtype} in {{}} and {two.dtype} in {{}}"
+        yield f"has dtype {one.dtype} in {here} and {two.dtype} in {there}"
     for key in (names.RECORDED_DTYPE_ATTR, "units"):
         values = [variable.attrs.get(key) for variable in (one, two)]
         if None not in values and _without_width(values[0]) != _without_width(values[1]):
-            yield f"has {key} {values[0]!r} in {{}} and {values[1]!r} in {{}}"
+            yield f"has {key} {values[0]!r} in {here} and {values[1]!r} in {there}"
     if names.EPISODE in one.dims:
         return
     if names.TIME in one.dims:
         one, two = (array.variable for array in xr.align(a[name], b[name]))
     if not np.array_equal(one.values, two.transpose(*one.dims).values):
-        yield "has other values in {} than in {}"
+        yield f"has other values in {here} than in {there}"
 
 
 def _tuple(items: Sequence[Any]) -> str:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.metadata
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,10 +13,11 @@ from trajlab.block.layout import Field
 from trajlab.dataset.labels import Labels
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.source import FieldArray, FinalArray, IterationArray, MaskArray, Source
+from trajlab.errors import warn_user
 from trajlab.padding import padding_text, shown_dtype
 from trajlab.segment import REASON_CUT, Rules
 
-_REASONS = np.array([names.CUT, names.DONE, names.TRUNCATED, names.TERMINATED])
+REASONS = np.array([names.CUT, names.DONE, names.TRUNCATED, names.TERMINATED])
 """End reasons by the numbers of `trajlab.segment`."""
 
 
@@ -79,7 +79,7 @@ def build_dataset(
             source.iteration_of(episodes.start_row),
             {"long_name": "iteration at start"},
         ),
-        names.END_REASON: (names.EPISODE, _REASONS[episodes.reason], {"long_name": "end reason"}),
+        names.END_REASON: (names.EPISODE, REASONS[episodes.reason], {"long_name": "end reason"}),
         names.COMPLETE: (names.EPISODE, episodes.start_seen & (episodes.reason != REASON_CUT)),
         names.START_SEEN: (names.EPISODE, episodes.start_seen),
         names.FINAL_KNOWN: (names.EPISODE, known),
@@ -95,7 +95,7 @@ def build_dataset(
         (names.EPISODE, names.TIME), iteration, {**_dtype_attrs(iteration.dtype), "long_name": "iteration"}
     )
     if not len(episodes.length):
-        warnings.warn("no episode: the recording holds no transition", stacklevel=3)
+        warn_user("no episode: the recording holds no transition")
     return xr.Dataset(variables, coords, {**_schema_attrs(), **attrs})
 
 
@@ -105,7 +105,7 @@ def _schema_attrs() -> dict[str, Any]:
 
 def empty_dataset() -> xr.Dataset:
     """Return a Dataset of no episode and no field."""
-    ints, bools, texts = np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0, _REASONS.dtype)
+    ints, bools, texts = np.zeros(0, np.int64), np.zeros(0, bool), np.zeros(0, REASONS.dtype)
     kinds = {names.END_REASON: texts} | dict.fromkeys((names.COMPLETE, names.START_SEEN, names.FINAL_KNOWN), bools)
     coords: dict[str, Any] = {
         name: (names.EPISODE, kinds.get(name, ints)) for name in (names.EPISODE, *names.EPISODE_COORDS)
@@ -121,7 +121,7 @@ def _dtype_attrs(dtype: np.dtype) -> dict[str, str]:
 
 
 def _field_variable(source: Source, field: Field, labels: Labels) -> xr.Variable:
-    dims = (names.EPISODE, names.TIME, *labels.dims_of(field.name))
+    dims = (names.EPISODE, names.TIME, *labels.dims[field.name])
     attrs = {**_dtype_attrs(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
     if field.is_key:
         attrs[names.RECORDED_DTYPE_ATTR] = "key"
@@ -146,7 +146,7 @@ def _final_variables(
     for final, (stored, origin, offset, _) in zip(finals, found, strict=True):
         leaf = final.leaf
         array = FinalArray(source, stored, np.where(known, origin, -1), offset)
-        dims = (names.EPISODE, *labels.dims_of(leaf.name))
+        dims = (names.EPISODE, *labels.dims[leaf.name])
         name = names.final_name(leaf.name)
         attrs = {**_dtype_attrs(leaf.dtype), "long_name": f"final {leaf.name}", **labels.attrs_of(leaf.name)}
         variables[name if name not in taken else f"{name}_"] = lazy_variable(dims, array, attrs)

@@ -74,7 +74,7 @@ def concat(
     parts = [*datasets]
     _check(parts, run)
     labels = _run_labels(parts, run)
-    return _joined(parts, np.concatenate(labels) if len(labels) > 1 else labels[0])
+    return _joined(parts, np.concatenate(labels))
 
 
 def _check(parts: list[xr.Dataset], run: Sequence[Any] | None) -> None:

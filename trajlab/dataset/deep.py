@@ -7,11 +7,11 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.fields import as_text, field_names, final_fields, shown_as
+from trajlab.capture.convention import FLAG_SLOTS
+from trajlab.dataset.fields import as_text, component_count, field_names, final_fields
 from trajlab.dataset.lazy import READ_CELLS
-from trajlab.padding import padding_value
+from trajlab.padding import padding_value, shown_as
 
-_FLAGS = (names.TERMINATED, names.TRUNCATED, names.DONE)
 _MAY_BE_SET = {
     names.TERMINATED: {names.TERMINATED, names.TRUNCATED, names.DONE},
     names.TRUNCATED: {names.TRUNCATED, names.DONE},
@@ -59,7 +59,7 @@ def _field_problems(ds: xr.Dataset, name: str, flag: str | None) -> list[str]:
     """Read one field and return what is wrong with its padding and, where it is a flag, its ends."""
     variable = ds.variables[name]
     wrong_padding, wrong_flag = [], []
-    width = int(np.prod(variable.shape[2:], dtype=np.int64))
+    width = component_count(variable)
     for here, mask in _slabs(ds, width):
         if flag is None and not _is_padded(variable):
             return []
@@ -128,7 +128,7 @@ def _flag_fields(ds: xr.Dataset) -> dict[str, str]:
     if "flags=previous_row" in str(ds.attrs.get(names.CONVENTION_ATTR, "")):
         return {}
     roles = {name: ds[name].attrs.get(names.ROLE_ATTR) for name in field_names(ds) if ds[name].ndim == 2}
-    flags = {name: role for name, role in roles.items() if role in _FLAGS}
+    flags = {name: role for name, role in roles.items() if role in FLAG_SLOTS}
     return {name: role for name, role in flags.items() if list(flags.values()).count(role) == 1}
 
 

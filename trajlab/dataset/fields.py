@@ -8,14 +8,15 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.capture.convention import STANDARD_NAMES
 from trajlab.capture.tree import under
 from trajlab.errors import unknown_name
-from trajlab.padding import padding_value
+from trajlab.padding import padding_value, shown_as
 
 MAX_COMPONENTS = 64
 """A field with more components becomes columns only where it is named."""
 
-ROLES = {"action": "action", "reward": "reward", "obs": "observation", "observation": "observation"}
+ROLES = {name: role for role in ("observation", "action", "reward") for name in STANDARD_NAMES[role]}
 """Standard names, and the role that a field of another name may fill in their place."""
 
 
@@ -120,16 +121,13 @@ def choose_fields(ds: xr.Dataset, fields: str | Sequence[str] | None) -> tuple[l
     return list(chosen), [name for name, exact in chosen.items() if exact]
 
 
-def component_labels(
-    ds: xr.Dataset, name: str, dims: Sequence[str] | None = None, base: str | None = None
-) -> list[str]:
+def component_labels(ds: xr.Dataset, name: str, base: str | None = None) -> list[str]:
     """Return a name for each component of a variable: ``reward``, ``obs[x]``, ``img[0,1]``, in C order.
 
-    Labels are those of the coordinates of its own `dims` (all but episode and time), else positions. `base`
+    Labels are those of the coordinates of its own dims (all but episode and time), else positions. `base`
     replaces the variable's name.
     """
-    variable = ds.variables[name]
-    dims = [str(d) for d in variable.dims if d not in (names.EPISODE, names.TIME)] if dims is None else dims
+    dims = [str(d) for d in ds.variables[name].dims if d not in (names.EPISODE, names.TIME)]
     base = name if base is None else base
     if not dims:
         return [base]
@@ -144,23 +142,20 @@ def _labels(ds: xr.Dataset, dim: str) -> list[str]:
     return labels if len(set(labels)) == size else [str(i) for i in range(size)]
 
 
-def shown_as(recorded: object) -> np.dtype | None:
-    """Return the dtype in which a field with this `recorded_dtype` appears; None where it does not say."""
-    text = str(recorded)
-    if text.startswith(("bfloat16", "float8_", "float6_", "float4_")):
-        return np.dtype(np.float32)
-    if text.startswith("key"):
-        return np.dtype(np.uint32)
-    if text in ("int2", "int4", "uint2", "uint4"):
-        return np.dtype(text.rstrip("24") + "8")
-    if text.startswith("str"):
-        return np.dtype("U")
-    if text.startswith("bytes"):
-        return np.dtype("S")
-    try:
-        return np.dtype(text)
-    except TypeError:
-        return None
+def component_units(ds: xr.Dataset, name: str) -> list[str]:
+    """Return a unit for each component of a field: its own, else those of its dims' labels, "" where none is known.
+
+    Where several dims have units, the last one that has one for a component counts.
+    """
+    variable = ds.variables[name]
+    dims, shape = variable.dims[2:], variable.shape[2:]
+    units = np.full(shape, str(variable.attrs.get("units", "")), object)
+    for axis, dim in enumerate(() if "units" in variable.attrs else dims):
+        key = names.units_name(str(dim))
+        if key in ds.coords and ds[key].dims == (dim,):
+            own = as_text(ds[key].values).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+            units = np.where(own != "", own, units)
+    return [str(unit) for unit in units.ravel()]
 
 
 def is_numeric(variable: xr.Variable) -> bool:
@@ -172,11 +167,11 @@ def is_numeric(variable: xr.Variable) -> bool:
 
 def as_text(values: np.ndarray) -> np.ndarray:
     """Return strings of any dtype, such as the objects that a file gives back, as fixed-width ones."""
-    return (
-        values
-        if values.dtype.kind == "U"
-        else np.array([str(value) for value in values.ravel()], np.str_).reshape(values.shape)
-    )
+    if values.dtype.kind == "U":
+        return values
+    if values.dtype.kind not in "OT":
+        return values.astype(str)
+    return np.array([str(value) for value in values.ravel()], np.str_).reshape(values.shape)  # T has no cast of its own
 
 
 def padding_of(variable: xr.Variable) -> object:

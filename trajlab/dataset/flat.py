@@ -9,8 +9,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.blocks import common_source, read_blocks
+from trajlab.dataset.fields import component_count
 from trajlab.dataset.joined import Piece, pieces_of
-from trajlab.dataset.lazy import LazyArray, lazy_base
+from trajlab.dataset.lazy import LazyArray, is_in_memory, lazy_base
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -148,7 +149,7 @@ def _cells_within(variables: Mapping[str, xr.Variable], max_bytes: int) -> int:
 
 def _cell_bytes(variables: Mapping[str, xr.Variable]) -> int:
     """Return the bytes that one transition takes in all fields together."""
-    return sum(v.dtype.itemsize * int(np.prod(v.shape[2:], dtype=np.int64)) for v in variables.values())
+    return sum(v.dtype.itemsize * component_count(v) for v in variables.values())
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -252,7 +253,7 @@ def _cell_reader(variable: xr.Variable) -> Reader | None:
     lazy = lazy_base(variable)
     if lazy is not None and lazy[0].lead == 2:
         return _lazy_reader(*lazy)
-    if variable._in_memory:
+    if is_in_memory(variable):
         return _memory_reader(variable.values)
     return None
 

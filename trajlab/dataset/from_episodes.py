@@ -11,12 +11,13 @@ from trajlab import names
 from trajlab.block.layout import Field, Layout
 from trajlab.block.log import Block, LogView
 from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES
+from trajlab.capture.select import select_fields
 from trajlab.capture.tree import named_leaves, under
-from trajlab.dataset.build import FinalOrigins, build_dataset, empty_dataset
+from trajlab.dataset.build import REASONS, FinalOrigins, build_dataset, empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units, make_labels
 from trajlab.dataset.source import Source
-from trajlab.errors import check_option, raise_all
-from trajlab.names import EndReason, free_name
+from trajlab.errors import check_option, raise_all, warn_user
+from trajlab.names import EndReason
 from trajlab.padding import padding_value, shown_dtype
 from trajlab.segment import (
     REASON_CUT,
@@ -29,12 +30,6 @@ from trajlab.segment import (
     Span,
 )
 
-_REASON_NUMBERS = {
-    names.CUT: REASON_CUT,
-    names.DONE: REASON_DONE,
-    names.TRUNCATED: REASON_TRUNCATED,
-    names.TERMINATED: REASON_TERMINATED,
-}
 _Episode = dict[str, np.ndarray]
 
 
@@ -79,6 +74,7 @@ def from_episodes(
     """
     parsed = [_parsed(episode, number) for number, episode in enumerate(episodes)]
     if not parsed:
+        warn_user("no episode: the list given is empty")
         return empty_dataset()
     observation = next((name for name in STANDARD_NAMES["observation"] if under(name, list(parsed[0]))), None)
     leaves = under(observation, list(parsed[0])) if observation else []
@@ -109,12 +105,15 @@ def from_episodes(
 
 
 def _parsed(episode: Mapping[str, Any], number: int) -> _Episode:
+    """Return the fields of one episode by their names in the Dataset; the first tells of those renamed."""
     try:
         _, found, leaves = named_leaves(dict(episode))
+        chosen = select_fields(None, found, {}, (), warn=number == 0)
     except (TypeError, ValueError) as error:
         error.add_note(f"in episode {number}")
         raise
-    return {free_name(name): np.asarray(leaf) for name, leaf in zip(found, leaves, strict=True)}
+    arrays = dict(zip(found, map(np.asarray, leaves), strict=True))
+    return {name: arrays[source] for name, source in chosen.items()}
 
 
 def _lengths(parsed: list[_Episode], leaves: list[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +204,7 @@ def _reasons(parsed: list[_Episode], lengths: np.ndarray, given: Sequence[str] |
             raise ValueError(f"end_reason has {len(texts)} entries for {len(parsed)} episodes")
         for text in texts:
             check_option("end_reason", text, EndReason)
-        return np.array([_REASON_NUMBERS[text] for text in texts], np.int8)
+        return np.array([REASONS.tolist().index(text) for text in texts], np.int8)
     flags = [flag for flag in FLAG_SLOTS if flag in parsed[0]]
     if not flags:
         return np.full(len(parsed), REASON_DONE, np.int8)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.lazy import Inner, LazyArray, as_slice, lazy_base, vector
+from trajlab.dataset.lazy import Inner, LazyArray, as_slice, count_cells, drop_scalars, lazy_base, vector
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class JoinedArray(LazyArray):
         length, time = self.frame.length, self.frame.time
         if length is None or time is None:
             return None
-        return int(np.searchsorted(np.sort(time[vectors[1]]), length[vectors[0]]).sum())
+        return count_cells(length[vectors[0]], time[vectors[1]])
 
     def _padded(self, lead: tuple[int, ...], inner: Inner) -> np.ndarray:
         sizes = zip(inner, self.shape[self.lead :], strict=True)
@@ -129,12 +129,6 @@ def _put(out: np.ndarray, first: np.ndarray, second: np.ndarray | slice, block: 
         out[rows, columns] = block
     else:
         out[np.ix_(rows, columns)] = block
-
-
-def drop_scalars(values: np.ndarray, keys: Sequence[Any]) -> np.ndarray:
-    """Drop the leading axes whose key is an int."""
-    axes = tuple(axis for axis, key in enumerate(keys) if not isinstance(key, slice | np.ndarray))
-    return values.squeeze(axis=axes) if axes else values
 
 
 # Reading any variable -------------------------------------------------------------------------------------------------

@@ -39,10 +39,6 @@ class Labels:
     units: Mapping[str, str]
     dim_units: Mapping[str, tuple[str, ...]]
 
-    def dims_of(self, name: str) -> tuple[str, ...]:
-        """Return a field's own dims."""
-        return self.dims[name]
-
     def attrs_of(self, name: str) -> dict[str, str]:
         """Return the attributes that label a field."""
         return {"units": self.units[name]} if name in self.units else {}

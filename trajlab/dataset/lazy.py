@@ -1,11 +1,10 @@
 """Lazy arrays for xarray: indexing composes without a fetch, and a read moves just the cells asked for.
 
-This is the only module that touches xarray's indexing internals.
+This is the only module that touches xarray's internals.
 """
 
 import hashlib
 import uuid
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ import numpy as np
 import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
+
+from trajlab.errors import warn_user
 
 READ_CELLS = 2**20
 """Cells read in one go; larger reads are made slab by slab, so that index arrays stay small."""
@@ -51,10 +52,7 @@ class LazyArray(BackendArray):
         shape = tuple(len(indices) for indices in vectors)
         values = self._read_slabs(np.meshgrid(*vectors, indexing="ij", copy=False), keys[self.lead :])
         values = values.reshape(shape + values.shape[1:])
-        drop = tuple(
-            axis for axis, key in enumerate(keys[: self.lead]) if np.ndim(key) == 0 and not isinstance(key, slice)
-        )
-        return values.squeeze(axis=drop) if drop else values
+        return drop_scalars(values, keys[: self.lead])
 
     def cells_of(self, vectors: list[np.ndarray]) -> int | None:
         """Return how many cells of the block that `vectors` select hold data, or None where all do."""
@@ -67,10 +65,9 @@ class LazyArray(BackendArray):
             return
         held = self.cells_of(vectors)
         if held is not None and total > 4 * held * width * self.dtype.itemsize:
-            warnings.warn(
+            warn_user(
                 f"this read makes {total / 2**30:.1f} GB of which {held * width * self.dtype.itemsize / 2**30:.1f} GB "
-                "are recorded; the rest is padding. tl.transitions(ds) gives the same rows without padding",
-                stacklevel=2,
+                "are recorded; the rest is padding. tl.transitions(ds) gives the same rows without padding"
             )
 
     def _read_slabs(self, cells: Sequence[np.ndarray], inner: Inner) -> np.ndarray:
@@ -111,6 +108,21 @@ class LazyArray(BackendArray):
     def __deepcopy__(self, memo: dict[int, Any]) -> "LazyArray":
         """Return itself: what it reads never changes."""
         return self
+
+
+def count_cells(length: np.ndarray, labels: np.ndarray) -> int:
+    """Return how many cells at the crossings of some episodes and steps are transitions.
+
+    >>> count_cells(np.array([3, 1]), np.array([4, 2, 0]))
+    3
+    """
+    return int(np.searchsorted(np.sort(labels), length).sum())
+
+
+def drop_scalars(values: np.ndarray, keys: Sequence[Any]) -> np.ndarray:
+    """Drop the leading axes whose key is an int."""
+    axes = tuple(axis for axis, key in enumerate(keys) if not isinstance(key, slice | np.ndarray))
+    return values.squeeze(axis=axes) if axes else values
 
 
 def vector(key: Any, size: int) -> np.ndarray:
@@ -267,6 +279,11 @@ def _points_of(key: np.ndarray, new: Sequence[Any], shape: tuple[int, ...]) -> n
 def lazy_variable(dims: Sequence[str], array: LazyArray, attrs: dict[str, Any] | None = None) -> xr.Variable:
     """Return an xarray variable over a lazy array; making it reads nothing."""
     return xr.Variable(tuple(dims), Lazy(array), attrs)
+
+
+def is_in_memory(variable: xr.Variable) -> bool:
+    """Say whether a variable's values are in memory, so that reading them costs nothing."""
+    return bool(variable._in_memory)
 
 
 def lazy_base(variable: xr.Variable) -> tuple[LazyArray, tuple[Any, ...]] | None:

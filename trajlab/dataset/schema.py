@@ -5,12 +5,8 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.deep import deep_problems
-from trajlab.dataset.fields import as_text, shown_as
-from trajlab.dataset.fields import field_names as field_names
-from trajlab.dataset.fields import final_names as final_names
-from trajlab.dataset.fields import resolve_field as resolve_field
 from trajlab.errors import raise_all
-from trajlab.padding import padding_text
+from trajlab.padding import padding_text, shown_as
 
 _INT, _BOOL, _TEXT = "int64", "bool", "str"
 _COORDS = dict.fromkeys(names.EPISODE_COORDS, _INT) | {
@@ -33,9 +29,10 @@ def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
     ds : xarray.Dataset
         Dims ``episode`` and ``time``.
     deep : bool
-        Read the fields, too, a slab at a time: whether `mask` is ``time < length``, padding is padding, and
-        the flags agree with `end_reason`. Otherwise only names, dims, dtypes, attributes and the coordinates
-        over `episode` are looked at, and no field is fetched.
+        Read the fields, too, a slab at a time: whether `mask` is ``time < length``, the padding of what was
+        recorded is padding, and flags that stand on their own row agree with `end_reason`. Otherwise only
+        names, dims, dtypes, attributes, the labels of `episode` and `time` and the coordinates over `episode`
+        are looked at, and no field is fetched.
 
     Raises
     ------
@@ -76,23 +73,16 @@ def find_problems(ds: xr.Dataset, *, deep: bool = False) -> list[str]:
     return problems
 
 
-def require_schema(ds: xr.Dataset) -> None:
-    """Raise as `validate` does where dims or coordinates are missing; cheap enough for every call."""
-    coords = (names.EPISODE, names.TIME, names.LENGTH)
-    if not isinstance(ds, xr.Dataset) or not all(name in ds.coords and ds[name].ndim == 1 for name in coords):
-        validate(ds)
-
-
 def require_whole(ds: xr.Dataset, what: str) -> None:
     """Raise ValueError unless every step from 0 to the longest length is there.
 
     Parameters
     ----------
     ds : xarray.Dataset
+        Valid.
     what : str
         What needs whole episodes: ``"returns"``.
     """
-    require_schema(ds)
     longest = int(ds[names.LENGTH].values.max(initial=0))
     missing = np.setdiff1d(np.arange(longest), ds[names.TIME].values)
     if len(missing):
@@ -143,6 +133,8 @@ def _index_problems(ds: xr.Dataset) -> list[str]:
 
 
 def _label_problems(dim: str, labels: np.ndarray) -> list[str]:
+    if len(labels) and labels[0] >= 0 and (np.diff(labels) > 0).all():
+        return []  # as most are, and told sooner than by sorting
     problems = []
     unique, counts = np.unique(labels, return_counts=True)
     if (counts > 1).any():
@@ -221,7 +213,7 @@ def _value_problems(ds: xr.Dataset) -> list[str]:
     problems = []
     numbers = ds[names.EPISODE].values
     length, complete, seen = (ds[name].values for name in (names.LENGTH, names.COMPLETE, names.START_SEEN))
-    reason = as_text(ds[names.END_REASON].values)
+    reason = ds[names.END_REASON].values
     if (length < 0).any():
         problems.append(f"'length' is negative in {_some(numbers[length < 0])}")
     unknown = ~np.logical_or.reduce([reason == known for known in names.END_REASONS])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from trajlab.block.log import LogView
-from trajlab.dataset.lazy import Inner, LazyArray
+from trajlab.dataset.lazy import Inner, LazyArray, count_cells
 from trajlab.padding import padding_value, shown_dtype
 from trajlab.segment import Episodes, RankMap
 
@@ -74,9 +74,7 @@ class PerTransition(LazyArray):
     def cells_of(self, vectors: list[np.ndarray]) -> int:
         """Return how many cells of a block are transitions."""
         episode, time = vectors
-        if not len(time):
-            return 0
-        return int(np.clip(self.source.episodes.length[episode] - time.min(), 0, len(time)).sum())
+        return count_cells(self.source.episodes.length[episode], time)
 
 
 class FieldArray(PerTransition):

@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric
-from trajlab.dataset.joined import drop_scalars, read_block, read_points
-from trajlab.dataset.lazy import READ_CELLS, Inner, LazyArray, as_slice, lazy_variable, vector
+from trajlab.dataset.fields import choose_fields, component_count, component_labels, component_units, is_numeric
+from trajlab.dataset.joined import read_block, read_points
+from trajlab.dataset.lazy import READ_CELLS, Inner, LazyArray, as_slice, count_cells, drop_scalars, lazy_variable, vector
 from trajlab.dataset.schema import validate
 
 
@@ -94,20 +94,6 @@ def _fits_float32(variable: xr.Variable) -> bool:
     return dtype.kind in "bO" or dtype.itemsize <= (4 if dtype.kind == "f" else 2)
 
 
-def component_units(ds: xr.Dataset, name: str) -> list[str]:
-    """Return a unit for each component of a field, "" where none is known."""
-    variable = ds.variables[name]
-    count = component_count(variable)
-    unit = str(variable.attrs.get("units", ""))
-    for dim in variable.dims[2:]:
-        key = names.units_name(str(dim))
-        if key in ds.coords and ds[key].dims == (dim,):
-            others = [1 if d == dim else ds.sizes[d] for d in variable.dims[2:]]
-            shape = [ds.sizes[d] if d == dim else 1 for d in variable.dims[2:]]
-            return [str(u) for u in np.tile(ds[key].values.reshape(shape), others).ravel()]
-    return [unit] * count
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Source:
     """A field's variable and the first of its components in the stack."""
@@ -157,7 +143,7 @@ class StackedArray(LazyArray):
 
     def cells_of(self, vectors: list[np.ndarray]) -> int:
         """Return how many cells of a block are transitions."""
-        return int(np.searchsorted(np.sort(self.time[vectors[1]]), self.length[vectors[0]]).sum())
+        return count_cells(self.length[vectors[0]], self.time[vectors[1]])
 
     def _filled(
         self, lead: tuple[int, ...], picks: np.ndarray, read: Callable[[xr.Variable, Inner], np.ndarray]

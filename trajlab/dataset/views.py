@@ -10,8 +10,8 @@ from trajlab import names
 from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
 from trajlab.dataset.flat import Cells, iter_flat
 from trajlab.dataset.joined import Frame, JoinedArray
-from trajlab.dataset.lazy import as_slice, lazy_variable
-from trajlab.dataset.schema import require_schema, validate
+from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_variable
+from trajlab.dataset.schema import validate
 from trajlab.errors import FriendlyKeyError
 
 
@@ -49,7 +49,7 @@ def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
     >>> tl.episode(ds, 1)["reward"].values
     array([2.])
     """
-    require_schema(ds)
+    validate(ds)
     position = _position(ds, number)
     one = ds.isel({names.EPISODE: position})
     labels, length = one[names.TIME].values, int(one[names.LENGTH])
@@ -128,7 +128,7 @@ def _appended(variable: xr.Variable, final: xr.Variable | None) -> xr.Variable:
     frame = Frame((len(variable), 1), (None, None))
     array = JoinedArray(frame, [variable, final], shape, variable.dtype, padding_of(variable), lead=1)
     joined = lazy_variable(tuple(map(str, variable.dims)), array, variable.attrs)
-    return joined.load() if variable._in_memory else joined
+    return joined.load() if is_in_memory(variable) else joined
 
 
 def transitions(ds: xr.Dataset) -> xr.Dataset:
@@ -167,9 +167,7 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
     """
     validate(ds)
     cells = Cells.of(ds)
-    whole = cells.span(0, len(cells)) if len(cells) else None
-    at_episode = whole.episode if whole else np.zeros(0, np.intp)
-    at_time = whole.position if whole else np.zeros(0, np.intp)
+    whole = cells.span(0, len(cells))
     left_out = {names.MASK, *final_names(ds)}
     kept = [name for name in ds.variables if name not in left_out]
     flat = read_flat(ds, [name for name in kept if is_per_transition(ds.variables[name])])
@@ -180,7 +178,7 @@ def transitions(ds: xr.Dataset) -> xr.Dataset:
             dims = (names.TRANSITION, *variable.dims[2:])
             variables[name] = xr.Variable(dims, flat[name], _without_padding(variable.attrs))
         else:
-            variables[name] = _repeated(_repeated(variable, names.EPISODE, at_episode), names.TIME, at_time)
+            variables[name] = _repeated(_repeated(variable, names.EPISODE, whole.episode), names.TIME, whole.position)
     coords = {name: variables.pop(name) for name in (*ds.coords, names.ITERATION) if name in variables}
     return xr.Dataset(variables, coords, ds.attrs)
 

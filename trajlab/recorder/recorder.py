@@ -16,7 +16,7 @@ from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.recorder.session import Counters, Mark, Options, Session
-from trajlab.recorder.summary import html_summary, text_summary
+from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
 Incomplete = Literal["keep", "drop"]
 
@@ -54,6 +54,11 @@ class Recorder:
     units : mapping, optional
         Unit of a field, or one for each label of its dim: ``{"obs": ["m", "m/s"]}``.
 
+    Raises
+    ------
+    ValueError, TypeError
+        When an argument is none of those listed; what concerns the fields is checked by the first `record`.
+
     Examples
     --------
     >>> import numpy as np, trajlab as tl
@@ -64,6 +69,8 @@ class Recorder:
     >>> rec.to_dataset()["length"].values
     array([3, 1])
     """
+
+    _exact = False
 
     def __init__(
         self,
@@ -86,7 +93,7 @@ class Recorder:
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
         self._fields, self._convention, self._envs = fields, as_convention(convention), envs
         self._num_envs = num_envs
-        self._options = Options(starts_fresh, max_episodes, dims, coords, units)
+        self._options = Options(starts_fresh, max_episodes, dims, coords, units, self._exact)
         self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
         self._session: Session | None = None
@@ -103,7 +110,8 @@ class Recorder:
         mask : bool array (T, N), optional
             False where a cell is no transition; the episode goes on across it.
         iteration : int, optional
-            Number of the update; by default the number of this call. A jump by more than one is a gap.
+            Number of the update; by default the number of this call. A jump by more than one, or back, is
+            a gap.
         **extra : array or pytree of arrays (T, N, ...)
             Recorded beside the chunk: ``state=states`` gives ``state.position``, ``advantage=a`` gives
             ``advantage``.
@@ -145,11 +153,34 @@ class Recorder:
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
 
     def mark_reset(self, envs: Any = None) -> None:
-        """Say that all or some environments were reset by hand: the next row starts an episode."""
+        """Say that all or some environments were reset by hand: their next row starts an episode.
+
+        Parameters
+        ----------
+        envs : sequence of int, slice or bool array (N,), optional
+            All by default. Of several marks before one row the last holds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            When `envs` is out of range, repeats an environment, or is none of these. Before the first chunk
+            the number of environments may not be known; then `record` raises.
+        """
         self._mark(Mark(RESET, envs))
 
     def mark_gap(self, envs: Any = None) -> None:
-        """Say that rows were missed: open episodes are cut, and the next rows have ``start_seen=False``."""
+        """Say that rows were missed: open episodes are cut, and what follows has ``start_seen=False``.
+
+        Parameters
+        ----------
+        envs : sequence of int, slice or bool array (N,), optional
+            All by default. Of several marks before one row the last holds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `mark_reset`.
+        """
         self._mark(Mark(GAP, envs))
 
     def _mark(self, mark: Mark) -> None:
@@ -306,11 +337,15 @@ class Recorder:
 
     def __repr__(self) -> str:
         """Return the summary as text."""
-        return text_summary(self)
+        return text_summary(self._summary())
 
     def _repr_html_(self) -> str:
         """Return the summary as HTML."""
-        return html_summary(self)
+        return html_summary(self._summary())
+
+    def _summary(self) -> Summary:
+        with self._lock:
+            return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed)
 
 
 def _as_array(given: Any) -> Any:

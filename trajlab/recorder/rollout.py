@@ -10,6 +10,12 @@ from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.recorder.recorder import Incomplete, Recorder
 
 
+class _RolloutRecorder(Recorder):
+    """A recorder whose one block is as long as the chunk it is made for."""
+
+    _exact = True
+
+
 def from_rollout(
     chunk: Any,
     *,
@@ -48,7 +54,7 @@ def from_rollout(
     >>> tl.from_rollout({"obs": np.zeros((4, 2)), "done": np.zeros((4, 2), bool)}).sizes["episode"]
     2
     """
-    recorder = Recorder(
+    recorder = _RolloutRecorder(
         fields,
         convention=convention,
         envs=envs,
@@ -58,6 +64,5 @@ def from_rollout(
         coords=coords,
         units=units,
     )
-    recorder._options = recorder._options._replace(exact=True)
     recorder.record(chunk, mask=mask, iteration=iteration, **extra)
     return recorder.to_dataset(incomplete=incomplete)

@@ -2,7 +2,7 @@
 
 import weakref
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +10,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.block.append import Chunk
-from trajlab.block.layout import GAP, RESET, Field
+from trajlab.block.layout import GAP, RESET, Field, Home
 from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
@@ -148,36 +148,65 @@ class Session:
         return bits[self.envs]
 
     def append(
-        self, counters: Counters, leaves: list[Any], length: int, *, mask: Any, marks: np.ndarray | None,
-        part: np.ndarray | None, is_step: bool, signature: Any,
-    ) -> None:  # fmt: skip
+        self,
+        counters: Counters,
+        leaves: list[Any],
+        length: int,
+        *,
+        mask: Any,
+        marks: np.ndarray | None,
+        part: np.ndarray | None,
+        is_step: bool,
+        signature: Any,
+    ) -> None:
         """Write a checked chunk behind the rows that `counters` says are stored."""
-        layout = self.plan.layout
-        count = len(layout.fields)
         places, picks = self._places(part)
-        homes: dict[str, Any] = {}
-        for home in ("device", "host"):
-            take = _device_input if home == "device" else np.asarray
-            own = tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home)
-            flags = tuple(take(x) for x in leaves[count:]) if layout.flags_home == home else ()
-            no_marks = self.no_marks if home == "device" else np.zeros(layout.width, np.uint8)
-            has_mask = mask is not None and layout.flags_home == home
-            columns = self.columns if home == "device" else None if self.columns is None else self.envs
-            homes[home] = Chunk(
-                own, flags, 0, no_marks if marks is None else marks, take(mask) if has_mask else None,
-                None if part is not None else columns, places, picks,
-            )  # fmt: skip
+        device, host = (self._chunk_for(home, leaves, mask, marks, places, picks) for home in get_args(Home))
         want_flags = self.max_episodes is not None
         flags = self.log.append(
-            counters.rows, length, homes["device"], homes["host"], is_step=is_step, want_flags=want_flags,
+            counters.rows,
+            length,
+            device,
+            host,
+            is_step=is_step,
+            want_flags=want_flags,
             signature=(signature, marks is None, None if places is None else len(places), picks is None),
-        )  # fmt: skip
+        )
         if want_flags and flags is not None:
             while self._arriving and self._arriving[-1][0] >= counters.rows:
                 self._arriving.pop()  # of a chunk that was never committed
             if hasattr(flags, "copy_to_host_async"):
                 flags.copy_to_host_async()
             self._arriving.append((counters.rows, flags))
+
+    def _chunk_for(
+        self,
+        home: Home,
+        leaves: list[Any],
+        mask: Any,
+        marks: Any,
+        places: np.ndarray | None,
+        picks: np.ndarray | None,
+    ) -> Chunk:
+        """Return the part of a chunk that lives in one home."""
+        layout, on_device = self.plan.layout, home == "device"
+        take = _device_input if on_device else np.asarray
+        has_flags = layout.flags_home == home
+        if marks is None:
+            marks = self.no_marks if on_device else np.zeros(layout.width, np.uint8)
+        columns = None
+        if places is None and self.columns is not None:
+            columns = self.columns if on_device else self.envs
+        return Chunk(
+            fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
+            flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
+            row=0,
+            marks=marks,
+            mask=take(mask) if has_flags and mask is not None else None,
+            columns=columns,
+            places=places,
+            picks=picks,
+        )
 
     def _places(self, part: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Return the log's columns that a partial step fills, and which of its entries go there."""
@@ -255,7 +284,7 @@ class Session:
         )
 
     def _feed_up_to(self, rows: int) -> None:
-        """Segment the rows that have not been: the flags of each row are read once."""
+        """Segment the rows that have not been; of a block with such rows all flags are fetched."""
         for block, start, stop in self.log.view(rows, self.lock).spans():
             start = max(start, self.segmenter.rows)
             if start < stop:

@@ -1,10 +1,9 @@
 """The Recorder's summary, as text and as HTML."""
 
 import html
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from trajlab.recorder.recorder import Recorder
+from trajlab.recorder.session import Counters, Session
 
 
 def _bytes_text(count: float) -> str:
@@ -15,13 +14,19 @@ def _bytes_text(count: float) -> str:
     raise AssertionError
 
 
-def _facts(recorder: "Recorder") -> tuple[list[tuple[str, str]], list[tuple[str, ...]]]:
-    """Return what is to be said as (label, text) pairs, and one row of texts per field."""
-    session, counters = recorder._session, recorder._counters
-    if not recorder._enabled:
-        return [("state", "disabled: every call is a no-op")], []
+class Summary(NamedTuple):
+    """What is to be said: (label, text) pairs, and one row of texts per field."""
+
+    facts: list[tuple[str, str]]
+    fields: list[tuple[str, ...]]
+
+
+def summarise(session: Session | None, counters: Counters, *, enabled: bool, closed: bool) -> Summary:
+    """Return the summary of a recording; the caller holds the lock."""
+    if not enabled:
+        return Summary([("state", "disabled: every call is a no-op")], [])
     if session is None:
-        return [("state", "nothing recorded yet")], []
+        return Summary([("state", "nothing recorded yet")], [])
     layout, roles = session.plan.layout, session.plan.roles
     held = session.log.nbytes()
     dropped = counters.seen - counters.rows
@@ -33,9 +38,9 @@ def _facts(recorder: "Recorder") -> tuple[list[tuple[str, str]], list[tuple[str,
         ("blocks", str(len(session.log.blocks))),
     ]
     if session.max_episodes is not None:
-        full = "full" if session._is_full else "not full yet"
+        full = "full" if session.is_full(counters) else "not full yet"
         facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
-    if recorder._closed:
+    if closed:
         facts.append(("state", "closed"))
     facts += [("convention", text) for text in roles.found]
     rows: list[tuple[str, ...]] = []
@@ -47,15 +52,15 @@ def _facts(recorder: "Recorder") -> tuple[list[tuple[str, str]], list[tuple[str,
         cells = "scalar" if not field.shape else str(field.shape)
         size = _bytes_text(field.cell_bytes * layout.width * counters.rows)
         rows.append((name, cells, field.dtype.name, size, field.home, note))
-    return facts, rows
+    return Summary(facts, rows)
 
 
 _COLUMNS = ("field", "shape", "dtype", "bytes", "home", "role")
 
 
-def text_summary(recorder: "Recorder") -> str:
+def text_summary(summary: Summary) -> str:
     """Return the plain summary: rows, environments, memory, what the convention found, and the fields."""
-    facts, rows = _facts(recorder)
+    facts, rows = summary
     lines = ["<trajlab.Recorder>"]
     previous = ""
     for label, text in facts:
@@ -70,9 +75,9 @@ def text_summary(recorder: "Recorder") -> str:
     return "\n".join(lines)
 
 
-def html_summary(recorder: "Recorder") -> str:
+def html_summary(summary: Summary) -> str:
     """Return the summary as an HTML fragment without scripts or global styles."""
-    facts, rows = _facts(recorder)
+    facts, rows = summary
     shown = [(label, text) for label, text in facts if label != "convention"]
     convention = [text for label, text in facts if label == "convention"]
     parts = ["<div><b>trajlab.Recorder</b>", _html_table([], shown)]

@@ -7,12 +7,11 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
+from trajlab.analysis.returns import sum_rewards
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
-from trajlab.dataset.flat import Cells, iter_flat
+from trajlab.dataset.flat import Cells
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.dataset.views import read_flat
-
-RETURN = "return"
 
 
 def episode_table(ds: xr.Dataset) -> pd.DataFrame:
@@ -27,9 +26,9 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Index `episode`. Columns: the coordinates over `episode` (`length`, `env`, `end_reason`, `complete`,
-        ...); where there is a reward, ``return``, its undiscounted sum over the episode's transitions in
-        float64 (``return[x]`` for each component of one that has several); and variables over `episode`
-        alone. The length and return of an episode that is not `complete` are lower bounds.
+        ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
+        (``return[x]`` for each component of one that has several); and variables over `episode` alone. The
+        length and return of an episode that is not `complete` are lower bounds.
 
     Raises
     ------
@@ -38,7 +37,7 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
 
     Notes
     -----
-    A NaN among the rewards makes the return NaN. Only the reward is read.
+    A NaN among the rewards makes the return NaN, and a warning says so. Only the reward is read.
 
     Examples
     --------
@@ -63,21 +62,14 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
 
 
 def _returns(ds: xr.Dataset) -> dict[str, np.ndarray]:
-    """Return the sum of each component of the reward per episode; nothing where no field is the reward."""
+    """Return the return of each component of the reward per episode; nothing where no field is the reward."""
     try:
         name = resolve_field(ds, "reward")
     except KeyError:
         return {}
-    variable = ds.variables[name]
-    if not is_numeric(variable):
+    if not is_numeric(ds.variables[name]):
         return {}
-    labels = component_labels(ds, name, base=RETURN)
-    sums = np.zeros((len(labels), ds.sizes[names.EPISODE]))
-    for batch in iter_flat(ds, [name]):
-        values = batch.values[name].reshape(len(batch.episode), -1)
-        for component, row in enumerate(sums):
-            row += np.bincount(batch.episode, values[:, component].astype(np.float64), minlength=len(row))
-    return dict(zip(labels, sums, strict=True))
+    return dict(zip(component_labels(ds, name, base="return"), sum_rewards(ds, name).T, strict=True))
 
 
 def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> pd.DataFrame:
@@ -117,12 +109,12 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
     validate(ds)
     chosen, _ = choose_fields(ds, fields)
     cells = Cells.of(ds)
-    where = cells.span(0, len(cells)).locate() if len(cells) else (np.zeros(0, np.intp), np.zeros(0, np.int64))
-    columns = {name: ds[name].values[where[0]] for name in _origins(ds)}
+    episode, time = cells.span(0, len(cells)).locate()
+    columns = {name: ds[name].values[episode] for name in _origins(ds)}
     columns |= _component_columns(ds, [names.ITERATION] * (names.ITERATION in ds.data_vars) + chosen)
     index = pd.MultiIndex(
         levels=[ds[names.EPISODE].values, cells.labels],
-        codes=[where[0], np.searchsorted(cells.labels, where[1])],
+        codes=[episode, np.searchsorted(cells.labels, time)],
         names=[names.EPISODE, names.TIME],
     )
     return pd.DataFrame(columns, index=index, copy=False)

@@ -1,13 +1,13 @@
-"""trajlab/dataset/tables.py: pandas tables."""
+"""trajlab/analysis/tables.py: pandas tables."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
+from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.dataset.concat import concat
 from trajlab.dataset.from_episodes import from_episodes
-from trajlab.dataset.tables import episode_table, to_dataframe
 
 COORDS = ["length", "env", "start_row", "start_iteration", "end_reason", "complete", "start_seen", "final_known"]
 COLUMNS = [
@@ -62,7 +62,9 @@ def test_nan_stays_and_padding_does_not_count(loaded):
     rewards[0, 3:] = 1e9
     rewards[2, 1] = np.nan
     loaded["reward"] = loaded["reward"].copy(data=rewards)
-    table = episode_table(loaded)
+    with pytest.warns(UserWarning, match="1 of 4 episodes have NaN in 'reward'") as caught:
+        table = episode_table(loaded)
+    assert caught[0].filename == __file__
     np.testing.assert_allclose(table["return"][0], rewards[0, :3].sum(), rtol=1e-6)
     assert table["return"].isna().tolist() == [False, False, True, False]
 
