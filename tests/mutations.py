@@ -43,7 +43,7 @@ FETCH = "tests/recorder/test_fetch.py"
 LOG = "tests/block/test_log.py"
 SEGMENT = "tests/test_segment.py"
 LIFECYCLE = "tests/recorder/test_lifecycle.py"
-REFERENCE = "tests/test_against_reference.py::test_numpy_input"
+CONVENTIONS = "tests/recorder/test_conventions.py"
 
 MUTATIONS = [
     Mutation(
@@ -119,13 +119,13 @@ MUTATIONS = [
         "moved field not moved",
         "a field recorded after the step is read on its own row",
         edit("dataset/source.py", "time - int(self.field.moved)", "time"),
-        REFERENCE,
+        CONVENTIONS,
     ),
     Mutation(
         "final observation from the wrong row",
         "the true last observation is read one row early",
         edit("dataset/build.py", "origin[ended], offset[ended] = stored.index(final.final), last[ended]", "origin[ended], offset[ended] = stored.index(final.final), last[ended] - 1"),
-        REFERENCE,
+        CONVENTIONS,
     ),
     Mutation(
         "final observation of the next step from the wrong row",
@@ -137,7 +137,7 @@ MUTATIONS = [
         "padding zero",
         "what is no transition reads as action 0",
         edit("padding.py", "return dtype.type(np.iinfo(dtype).min)", "return dtype.type(0)"),
-        REFERENCE,
+        CONVENTIONS,
     ),
     Mutation(
         "reset row counted",

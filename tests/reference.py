@@ -283,10 +283,13 @@ def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]
             pending = [mark if mark == "reset" else "gap" for mark in pending]
         for cells, iteration in call_rows(call, axes, num_envs, first):
             for env, values in cells.items():
-                columns[env].append(Cell(row, iteration, values, pending[env]))
+                mark = "reset" if pending[env] == "old reset" else pending[env]
+                columns[env].append(Cell(row, iteration, values, mark))
                 pending[env] = None
             row += 1
             newest = iteration
+        # A reset given before this call says nothing of what happened in updates missed after it.
+        pending = ["old reset" if mark == "reset" else mark for mark in pending]
         if isinstance(call, Record):
             num_updates += axis_sizes(call, axes).get("U", 1)
     return columns
@@ -397,6 +400,7 @@ def walk(cells: list[Cell], plan: Plan, starts_fresh: bool, env: int) -> list[Ep
         previous = k
     for episode in episodes:
         episode.final_known = bool(plan.observation) and all(leaf in episode.final for leaf in plan.observation)
+        episode.final = episode.final if episode.final_known else {}
     return episodes
 
 

@@ -9,14 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from annotations import PUBLIC
 
 import trajlab as tl
-
-PUBLIC = """
-    Convention Recorder action_histogram concat episode episode_table from_episodes
-    from_rollout plot_action_histogram plot_returns plot_state_trace returns stack_fields state_trace
-    to_dataframe transitions validate
-""".split()
 
 
 def test_public_names_are_these_and_no_others():

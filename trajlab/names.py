@@ -1,4 +1,4 @@
-"""The names of the Dataset, schema 1: dims, coordinates, end reasons and attributes, each spelt once."""
+"""The names of the Dataset, schema 1, and of results: dims, variables, end reasons, attributes, each spelt once."""
 
 from typing import Literal, get_args
 
@@ -9,6 +9,7 @@ TIME = "time"
 FIELD = "field"
 TRANSITION = "transition"
 RUN = "run"
+QUANTILE = "quantile"
 
 LENGTH = "length"
 MASK = "mask"
@@ -33,7 +34,7 @@ EPISODE_COORDS = (
 )
 """Coordinates over `episode` that every Dataset has, in their order of display."""
 
-RESERVED = frozenset({EPISODE, TIME, FIELD, TRANSITION, RUN, MASK, ITERATION, "quantile", *EPISODE_COORDS})
+RESERVED = frozenset({EPISODE, TIME, FIELD, TRANSITION, RUN, MASK, ITERATION, QUANTILE, *EPISODE_COORDS})
 """Names a field cannot have; a field called so gets a trailing underscore."""
 
 FINAL_PREFIX = "final_"
@@ -56,6 +57,35 @@ ROWS_DROPPED_ATTR = "rows_dropped"
 ROWS_EVICTED_ATTR = "rows_evicted"
 CELLS_UNALIGNED_ATTR = "cells_unaligned"
 """Cells left out since nothing stood before them to read a moved field from."""
+
+# Of results
+
+VALUE = "value"
+LABEL = "label"
+BIN = "bin"
+BIN_LEFT = "bin_left"
+BIN_RIGHT = "bin_right"
+COUNT = "count"
+SHARE = "share"
+MEAN = "mean"
+STD = "std"
+N = "n"
+QUANTILES = "quantiles"
+RETURN = "return"
+
+RESULT_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE, MEAN, STD, N, QUANTILE, QUANTILES})
+"""Names that results over groups have for themselves."""
+
+MADE_BY_ATTR = "made_by"
+NUM_EPISODES_ATTR = "num_episodes"
+NUM_COMPLETE_ATTR = "num_complete"
+NUM_INCOMPLETE_ATTR = "num_incomplete"
+NUM_CUT_ATTR = "num_cut"
+NUM_TRANSITIONS_ATTR = "num_transitions"
+NUM_NAN_ATTR = "num_nan"
+NUM_BELOW_ATTR = "num_below"
+NUM_ABOVE_ATTR = "num_above"
+LEFT_OUT_ATTR = "left_out"
 
 
 def units_name(dim: str) -> str:

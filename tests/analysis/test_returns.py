@@ -8,6 +8,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
+from trajlab.analysis.returns import running_median
 
 
 def rewards(*episodes, dtype=np.float32, **options):
@@ -127,3 +128,21 @@ def test_a_discount_beyond_one_is_refused():
 def test_a_misspelt_field():
     with pytest.raises(KeyError, match="Did you mean 'reward'"):
         tl.returns(make_dataset([1]), reward="rewrad")
+
+
+def test_medians_keep_equal_places_together():
+    places, medians, each = running_median(np.repeat([0, 1, 2], [3, 9, 3]), np.arange(15))
+    assert places.tolist() == [0, 1, 2]
+    assert medians.tolist() == [1, 7, 13]
+    assert each == 5
+
+
+def test_too_few_have_no_median():
+    assert [len(x) for x in running_median(np.arange(9), np.arange(9))[:2]] == [0, 0]
+
+
+def test_what_only_looks_like_numbers_is_refused():
+    ds = rewards([1, 2], [3])
+    for values in (ds["reward"].astype(object), ds["reward"].astype(str), ds["reward"].astype(complex)):
+        with pytest.raises(TypeError, match="'reward' has dtype .*; expected bools, integers or real numbers"):
+            tl.returns(ds.assign(reward=values))

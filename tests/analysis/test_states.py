@@ -31,12 +31,24 @@ def test_means_are_over_the_episodes_alive():
     np.testing.assert_allclose(trace["quantiles"].sel(quantile=0.1), [1.2, 5, 6])
 
 
-@pytest.mark.parametrize("quantiles", [(), None, False, []])
+@pytest.mark.parametrize("quantiles", [(), False, []])
 def test_quantiles_may_be_left_out(quantiles):
     trace = tl.state_trace(heights([1, 5], [3]), "height", quantiles=quantiles)
     assert "quantiles" not in trace
     assert "quantile" not in trace.dims
     assert trace["mean"].values.tolist() == [2, 5]
+
+
+def test_none_are_the_default_quantiles():
+    ds = heights([1, 5], [3])
+    xr.testing.assert_identical(tl.state_trace(ds, "height", quantiles=None), tl.state_trace(ds, "height"))
+    assert tl.state_trace(ds, "height", quantiles=None)["quantile"].values.tolist() == [0.1, 0.5, 0.9]
+
+
+def test_text_in_objects_is_refused():
+    ds = heights([1, 5], [3])
+    with pytest.raises(TypeError, match="state_trace: 'height' has dtype object"):
+        tl.state_trace(ds.assign(height=ds["height"].astype(str).astype(object)), "height")
 
 
 def test_a_constant_stays_constant_however_few_are_left():

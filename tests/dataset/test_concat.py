@@ -324,7 +324,16 @@ def test_a_dataset_without_episodes(make):
 
 
 def from_empty():
-    return from_episodes([])
+    with pytest.warns(UserWarning, match="no episode"):
+        return from_episodes([])
+
+
+def test_units_with_braces_are_told_as_they_are(make):
+    a, b = make((2,)), make((2,))
+    a["reward"] = a["reward"].assign_attrs(units="{m}")
+    b["reward"] = b["reward"].assign_attrs(units="{}")
+    with pytest.raises(ValueError, match=r"'reward' has units '\{m\}' in dataset 0 and '\{\}' in dataset 1"):
+        concat([a, b])
 
 
 def test_variables_that_were_added(make):

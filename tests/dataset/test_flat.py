@@ -11,11 +11,11 @@ from trajlab.dataset import flat
 from trajlab.dataset.flat import iter_flat
 
 
-def gather(ds, fields, **options):
+def gather(ds, fields):
     """Return all transitions as {(episode number, time): tuple of values}, failing where one comes twice."""
     found = {}
     numbers = ds["episode"].values
-    for batch in iter_flat(ds, fields, **options):
+    for batch in iter_flat(ds, fields):
         assert batch.episode.dtype == np.intp
         assert batch.time.dtype == np.int64
         for i in range(len(batch.episode)):
@@ -52,7 +52,9 @@ def test_every_transition_once_after_any_selection(drawn, max_bytes, form, data)
     step = data.draw(st.sampled_from([1, 2, -1]))
     part = ds.isel(episode=list(chosen)).isel(time=slice(first, None)).isel(time=slice(None, None, step))
     want = expected(part.load(), ["obs", "action"])
-    assert gather(in_form(part, form), ["obs", "action"], max_bytes=max_bytes) == want
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flat, "MAX_BYTES", max_bytes)
+        assert gather(in_form(part, form), ["obs", "action"]) == want
 
 
 def test_dtypes_are_those_shown():
@@ -72,24 +74,27 @@ def test_a_part_of_a_field_keeps_its_dims():
 
 def test_batches_are_bounded(monkeypatch):
     monkeypatch.setattr(flat, "block_batches", lambda variables, cells: None)
+    monkeypatch.setattr(flat, "MAX_BYTES", 12 * 7)
     ds = make_dataset([30] * 4).load()
-    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"], max_bytes=12 * 7)]
+    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"])]
     assert max(sizes) == 7
     assert sum(sizes) == 120
 
 
-def test_an_image_bigger_than_the_bound_still_comes():
+def test_an_image_bigger_than_the_bound_still_comes(monkeypatch):
+    monkeypatch.setattr(flat, "MAX_BYTES", 1)
     ds = make_dataset([2, 2]).load()
-    assert len(gather(ds, ["obs"], max_bytes=1)) == 4
+    assert len(gather(ds, ["obs"])) == 4
 
 
-def test_ranges_read_no_further_than_their_longest_episode():
+def test_ranges_read_no_further_than_their_longest_episode(monkeypatch):
+    monkeypatch.setattr(flat, "MAX_BYTES", 2 * 2 * 12)
     ds = make_dataset([2] * 6 + [40] * 2).load()
     array = ds.chunk(episode=2, time=2)["obs"].data
     read = []
     spied = array.map_blocks(lambda block: (read.append(block.shape[:2]), block)[1], meta=array._meta)
     ds = ds.assign(obs=(ds["obs"].dims, spied))
-    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"], max_bytes=2 * 2 * 12)]
+    sizes = [len(batch.values["obs"]) for batch in iter_flat(ds, ["obs"])]
     assert sizes == [4, 4, 4, 80]
     assert read == [(2, 2)] * (3 + 20)
 

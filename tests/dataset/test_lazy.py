@@ -11,6 +11,7 @@ import xarray as xr
 from hypothesis import given
 from strategies import examples
 
+from trajlab.dataset.from_episodes import from_episodes
 from trajlab.dataset.lazy import LazyArray, lazy_base, lazy_variable
 
 DIMS = ("episode", "time", "x", "y")
@@ -237,6 +238,15 @@ def test_a_read_that_is_mostly_padding_warns_once(counting, recwarn):
     with pytest.warns(UserWarning, match=r"makes 2\.0 GB of which 0\.2 GB are recorded.*tl\.transitions") as seen:
         array._warn_if_padded(rows, ())
     assert len(seen) == 1
+
+
+def test_the_warning_is_for_the_line_that_reads(monkeypatch):
+    ds = from_episodes([{"x": np.zeros(n)} for n in (1, 1, 1, 1, 1, 1, 60)])
+    monkeypatch.setattr("trajlab.dataset.lazy.MUCH_BYTES", 100)
+    for read in (lambda: ds["x"].mean(), lambda: np.asarray(ds["x"]), lambda: (ds["x"] + 1).values, lambda: ds.load()):
+        with pytest.warns(UserWarning, match="the rest is padding") as seen:
+            read()
+        assert {warning.filename for warning in seen} == {__file__}
 
 
 # dask ---------------------------------------------------------------------------------------------------------

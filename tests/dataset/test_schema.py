@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import trajlab as tl
 from trajlab.dataset.fields import (
+    as_text,
     choose_fields,
     component_labels,
     component_units,
@@ -186,7 +188,7 @@ def test_what_only_the_values_show(loaded, name, cell, value, message):
 
 
 def test_deep_looks_slab_by_slab(loaded, monkeypatch):
-    monkeypatch.setattr("trajlab.dataset.deep.READ_CELLS", 6)
+    monkeypatch.setattr("trajlab.dataset.schema_values.READ_CELLS", 6)
     validate(loaded, deep=True)
     loaded["obs"] = loaded["obs"].fillna(0)
     with pytest.raises(ValueError, match=r"'obs' holds .* in 9 cells of padding, first at episode 0, time 3"):
@@ -201,6 +203,36 @@ def test_flags_of_the_previous_row_are_not_compared(loaded):
 
 def test_sliced_time_is_deeply_valid_too(loaded):
     validate(loaded.isel(time=slice(2, None)), deep=True)
+
+
+EVERY_FUNCTION = {
+    "episode": lambda ds: tl.episode(ds, 0),
+    "transitions": tl.transitions,
+    "stack_fields": tl.stack_fields,
+    "episode_table": tl.episode_table,
+    "to_dataframe": tl.to_dataframe,
+    "returns": tl.returns,
+    "action_histogram": tl.action_histogram,
+    "state_trace": lambda ds: tl.state_trace(ds, "obs"),
+    "plot_action_histogram": tl.plot_action_histogram,
+    "plot_returns": tl.plot_returns,
+    "plot_state_trace": lambda ds: tl.plot_state_trace(ds, "obs"),
+    "concat": lambda ds: tl.concat([ds]),
+}
+
+
+@pytest.mark.parametrize("function", EVERY_FUNCTION.values(), ids=EVERY_FUNCTION)
+def test_every_function_checks(loaded, function):
+    with pytest.raises(ValueError, match="schema'] is 9; this version"):
+        function(loaded.assign_attrs(trajlab_schema=9))
+    with pytest.raises(ValueError, match=r"'complete' over \(episode\) is missing"):
+        function(loaded.drop_vars("complete"))
+
+
+def test_labels_out_of_order_are_compared(loaded):
+    validate(loaded.isel(episode=[3, 0], time=[4, 1]))
+    with pytest.raises(ValueError, match=r"labels of 'episode' occur more than once \(7\)"):
+        validate(loaded.assign_coords(episode=[9, 7, 8, 7]))
 
 
 # Whole episodes -------------------------------------------------------------------------------------------------
@@ -341,3 +373,31 @@ def test_component_labels(ds):
 def test_shown_as(recorded, shown):
     assert shown_as(recorded) == np.dtype(shown)
     assert shown_as("integer") is None
+
+
+@pytest.mark.parametrize(
+    ("recorded", "discrete"),
+    [
+        ("int4 uint8 bool str64 bytes24 <U5 |S2 key", True),
+        ("float32 bfloat16 float8_e5m2 complex64 datetime64[ns] integer", False),
+    ],
+)
+def test_is_discrete(recorded, discrete):
+    assert [is_discrete(text) for text in recorded.split()] == [discrete] * len(recorded.split())
+
+
+def test_component_units(loaded):
+    assert component_units(loaded, "obs") == ["m", "m", "rad"]
+    assert component_units(loaded, "reward") == [""]
+    two = loaded.assign_coords(row_units=("row", ["m", "s"]), column_units=("column", ["", "kg"]))
+    assert component_units(two, "img") == ["m", "kg", "s", "kg"]
+    assert component_units(two.assign(img=two["img"].assign_attrs(units="lm")), "img") == ["lm"] * 4
+    loaded["axis_units"] = loaded["axis_units"].astype(object)
+    assert component_units(loaded, "obs") == ["m", "m", "rad"]
+
+
+def test_text_of_any_dtype():
+    for dtype in ("U3", "S3", object, np.dtypes.StringDType()):
+        values = as_text(np.array([["a", "bcd"]], dtype))
+        assert values.dtype.kind == "U"
+        assert values.tolist() == [["a", "bcd"]]

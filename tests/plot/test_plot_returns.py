@@ -6,7 +6,6 @@ import pytest
 from ragged import make_dataset
 
 import trajlab as tl
-from trajlab.plot.returns import running_median
 
 
 def rewards(*episodes, **options):
@@ -52,13 +51,6 @@ def test_the_line_is_a_median_of_complete_episodes():
     assert line.get_ydata().tolist() == [2, 7, 12, 17]
     (legend,) = upper.figure.legends
     assert legend.get_texts()[-1].get_text() == "median of every 5 complete"
-
-
-def test_medians_keep_equal_places_together():
-    places, medians, each = running_median(np.repeat([0, 1, 2], [3, 9, 3]), np.arange(15))
-    assert places.tolist() == [0, 1, 2]
-    assert medians.tolist() == [1, 7, 13]
-    assert each == 5
 
 
 def test_no_line_through_few_episodes():

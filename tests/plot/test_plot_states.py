@@ -95,8 +95,16 @@ def test_single_episodes_by_number_and_none():
     ax = tl.plot_state_trace(ds, "height", episodes=False)
     assert len(singles(ax).get_segments()) == 0
     assert "singly" not in ax.get_title()
-    with pytest.raises(KeyError, match="episodes= names 0, but no episode has this number"):
+    with pytest.raises(KeyError) as caught:
         tl.plot_state_trace(ds, "height", episodes=[0])
+    assert str(caught.value) == "no episode 0: the Dataset holds 2, numbered 1 to 2"
+
+
+def test_a_negative_number_of_single_episodes_is_refused():
+    ds = heights([1.0], [2.0])
+    assert len(singles(tl.plot_state_trace(ds, "height", episodes=0)).get_segments()) == 0
+    with pytest.raises(ValueError, match="episodes=-1; expected how many"):
+        tl.plot_state_trace(ds, "height", episodes=-1)
 
 
 def test_groups_are_colours():

@@ -24,7 +24,9 @@ from trajlab.block.log import Block
 
 pytestmark = [
     pytest.mark.usefixtures("small_blocks"),
-    pytest.mark.skipif(threading.current_thread() is not threading.main_thread(), reason="signals arrive in the main thread"),
+    pytest.mark.skipif(
+        threading.current_thread() is not threading.main_thread(), reason="signals arrive in the main thread"
+    ),
 ]
 
 PACKAGE = str(Path(tl.__file__).parent)
@@ -50,7 +52,9 @@ class Tracer:
                 frame.f_trace_opcodes = True
             return self
         if event == ("opcode" if frame.f_trace_opcodes else "line") and not self.leaves_lock(frame):
-            self.places.append((frame.f_code.co_filename, frame.f_lineno, frame.f_lasti if frame.f_trace_opcodes else -1))
+            self.places.append(
+                (frame.f_code.co_filename, frame.f_lineno, frame.f_lasti if frame.f_trace_opcodes else -1)
+            )
             if len(self.places) - 1 == self.at:
                 signal.raise_signal(signal.SIGINT)
         return self
@@ -99,7 +103,9 @@ class Case:
 
     def chunk(self, number: int, home: str) -> Any:
         first = number * ROWS
-        fields = {"numpy": ("serial", "stamp"), "jax": ("serial", "obs.position")}.get(home, ("serial", "stamp", "obs.position"))
+        fields = {"numpy": ("serial", "stamp"), "jax": ("serial", "obs.position")}.get(
+            home, ("serial", "stamp", "obs.position")
+        )
         chunk = make_chunk(range(first, first + ROWS), home="flags_numpy" if home == "mixed" else home, only=fields)
         return jax.tree.map(lambda x: x[0], chunk) if self.how in ("step", "part") else chunk
 
@@ -223,9 +229,9 @@ def interrupted_when_cold(monkeypatch):
     def device_append(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         function = trajlab.block.append.device_append(*args, **kwargs)
 
-        def call(arrays: Any, chunk: Any) -> Any:
+        def call(arrays: Any, row: Any, chunk: Any) -> Any:
             before = function._cache_size()
-            out = function(arrays, chunk)
+            out = function(arrays, row, chunk)
             if function._cache_size() > before:
                 cold.append(chunk)
                 signal.raise_signal(signal.SIGINT)
@@ -311,7 +317,8 @@ FROM_ELSEWHERE = ("plain", "shorter", "partly_committed", "marked", "step")
 
 @pytest.mark.parametrize(
     ("number", "name", "second"),
-    [(i, name, "plain") for i, name in enumerate(COLD)] + [(20 + i, name, "committed") for i, name in enumerate(FROM_ELSEWHERE)],
+    [(i, name, "plain") for i, name in enumerate(COLD)]
+    + [(20 + i, name, "committed") for i, name in enumerate(FROM_ELSEWHERE)],
 )
 def test_nothing_is_lost_where_jax_compiles(interrupted_when_cold, number, name, second):
     calls, recorder = Cold(4 + number), tl.Recorder()

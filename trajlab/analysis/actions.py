@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
-from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.made import (
+from trajlab.analysis.common import (
     as_rows,
     field_of,
     inner_coords,
@@ -20,10 +17,25 @@ from trajlab.analysis.made import (
     title_of,
     units_of,
 )
+from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
+from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.groups import Groups, make_groups
 from trajlab.dataset.fields import as_text, component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import RECORDED_DTYPE_ATTR
+from trajlab.names import (
+    BIN,
+    BIN_LEFT,
+    BIN_RIGHT,
+    COUNT,
+    LABEL,
+    NUM_ABOVE_ATTR,
+    NUM_BELOW_ATTR,
+    NUM_NAN_ATTR,
+    RECORDED_DTYPE_ATTR,
+    SHARE,
+    VALUE,
+)
 from trajlab.padding import shown_as
 
 DEFAULT_BINS = 50
@@ -88,7 +100,19 @@ def action_histogram(
     >>> tl.action_histogram(ds, labels=["left", "stay", "right"])["count"].values
     array([1, 0, 3])
     """
-    name = field_of(ds, field)
+    return histogram_of(ds, field_of(ds, field), by=by, bins=bins, labels=labels, groups=groups)
+
+
+def histogram_of(
+    ds: xr.Dataset,
+    name: str,
+    *,
+    by: str | None,
+    bins: int | Numbers | None,
+    labels: Sequence[str] | None,
+    groups: GroupsArgument,
+) -> xr.Dataset:
+    """Return `action_histogram` of the field called `name` of a valid Dataset."""
     discrete = bins is None and recorded_as_discrete(ds[name].variable)
     if labels is not None and not discrete:
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is binned, expected a field of integers")
@@ -113,8 +137,8 @@ def _labelled(
         share = counts / totals
     return xr.Dataset(
         {
-            "count": (dims, counts, {"long_name": "transitions"}),
-            "share": (dims, share, {"long_name": "share of transitions", "units": "1"}),
+            COUNT: (dims, counts, {"long_name": "transitions"}),
+            SHARE: (dims, share, {"long_name": "share of transitions", "units": "1"}),
         },
         {**inner_coords(ds, name), **groups.coords(), **coords},
         made_by(ds, "action_histogram", name) | attrs,
@@ -136,10 +160,10 @@ def _count_values(
     values, counts = counter.result()
     values, counts = spread_values(values, counts) if labels is None else _on_labels(values, counts, labels, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
-    coords: dict[str, Any] = {"value": ("value", values, attrs)}
+    coords: dict[str, Any] = {VALUE: (VALUE, values, attrs)}
     if labels is not None:
-        coords["label"] = ("value", np.array(list(labels), str))
-    return counts, coords, {"num_nan": num_nan}
+        coords[LABEL] = (VALUE, np.array(list(labels), str))
+    return counts, coords, {NUM_NAN_ATTR: num_nan}
 
 
 def as_discrete(values: np.ndarray, name: str, recorded: object) -> tuple[np.ndarray, np.ndarray | None]:
@@ -210,11 +234,15 @@ def _count_bins(
     _report_nan(counter.nan, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords = {
-        "bin": ("bin", (edges[:-1] + edges[1:]) / 2, attrs),
-        "bin_left": ("bin", edges[:-1], attrs),
-        "bin_right": ("bin", edges[1:], attrs),
+        BIN: (BIN, (edges[:-1] + edges[1:]) / 2, attrs),
+        BIN_LEFT: (BIN, edges[:-1], attrs),
+        BIN_RIGHT: (BIN, edges[1:], attrs),
     }
-    return counter.counts, coords, {"num_nan": counter.nan, "num_below": counter.below, "num_above": counter.above}
+    return (
+        counter.counts,
+        coords,
+        {NUM_NAN_ATTR: counter.nan, NUM_BELOW_ATTR: counter.below, NUM_ABOVE_ATTR: counter.above},
+    )
 
 
 def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:

@@ -7,19 +7,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.common import recorded_as_discrete
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, cut_values
-from trajlab.analysis.made import recorded_as_discrete
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
-from trajlab.names import EPISODE, ITERATION, TIME
+from trajlab.names import EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, TIME
 
 MAX_TABLE = 2**20
 """Whole numbers that span less than this are looked up in a table, others searched for."""
-
-TAKEN = frozenset("value label bin bin_left bin_right quantile count share mean std n quantiles".split())
-"""Names that results have for themselves."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,7 +131,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         of_episode[~missing] = codes[np.searchsorted(values, per_episode[~missing])]
     attrs = {key: value for key, value in ds[by].attrs.items() if key in ("long_name", "units")}
     left_out = int(weights[codes < 0].sum())
-    attrs |= {"groups": text} | ({"left_out": left_out} if left_out else {})
+    attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
     return Groups(by, labels, values, codes, of_episode, attrs)
 
 
@@ -143,7 +140,7 @@ def _check_by(ds: xr.Dataset, by: str) -> None:
     known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION]
     if by not in ds.variables:
         raise unknown_name("coordinate to group by", by, known)
-    if by in TAKEN:
+    if by in RESULT_NAMES:
         raise ValueError(f"by={by!r} is a name that the result uses itself; rename it first: ds.rename({by}='my_{by}')")
     variable = ds.variables[by]
     if variable.dims not in ((EPISODE,), (EPISODE, TIME)):

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.made import (
+from trajlab.analysis.common import (
     as_rows,
     field_of,
     inner_coords,
@@ -12,11 +12,18 @@ from trajlab.analysis.made import (
     require_numeric,
     units_of,
 )
+from trajlab.analysis.cut import fair_codes
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user
-from trajlab.names import COMPLETE, EPISODE
+from trajlab.names import COMPLETE, EPISODE, NUM_INCOMPLETE_ATTR, RETURN
+
+MIN_FOR_MEDIAN = 10
+"""Fewer values than this have no running median."""
+MIN_WINDOW = 5
+MAX_WINDOWS = 40
+"""There are at most so many windows, each of at least so many values where these are spread out."""
 
 
 def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1.0) -> xr.DataArray:
@@ -71,12 +78,12 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     dims = (EPISODE, *inner_dims(ds, name))
     attrs = {"long_name": "return", **units_of(ds, name), "discount": float(discount)}
     coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
-    made = made_by(ds, "returns", name) | {"num_incomplete": int((~ds[COMPLETE].values).sum())}
+    made = made_by(ds, "returns", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
     return xr.DataArray(
         sums.reshape(ds.sizes[EPISODE], *ds[name].shape[2:]),
         coords={**coords, **inner_coords(ds, name)},
         dims=dims,
-        name="return",
+        name=RETURN,
         attrs=attrs | made,
     )
 
@@ -102,3 +109,23 @@ def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, dis
             column = rewards[:, component].astype(np.float64)
             added = np.bincount(index, column if weight is None else column * weight)
             sums[first : first + len(added), component] += added
+
+
+def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return medians of `values` in windows of about equal count along `along`, their places, and that count.
+
+    Windows do not overlap; equal places stay together. Nothing where there are fewer than 10 values.
+    """
+    nothing = np.zeros(0), np.zeros(0), 0
+    if len(values) < MIN_FOR_MEDIAN or along.dtype.kind not in "biuf":
+        return nothing
+    number = min(len(values) // MIN_WINDOW, MAX_WINDOWS)
+    distinct, where, weights = np.unique(along, return_inverse=True, return_counts=True)
+    number = min(number, len(distinct))
+    if number < 2:
+        return nothing
+    window = fair_codes(weights, number)[where]
+    chosen = [window == code for code in range(number)]
+    places = np.array([np.median(along[one]) for one in chosen])
+    medians = np.array([np.median(values[one]) for one in chosen])
+    return places, medians, round(len(values) / number)

@@ -7,9 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.made import (
+from trajlab.analysis.common import (
     as_rows,
     field_of,
     inner_coords,
@@ -19,12 +17,16 @@ from trajlab.analysis.made import (
     title_of,
     units_of,
 )
+from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.moments import Moments, Packer
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import Cells, FlatBatch, iter_flat
+from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import TIME
+from trajlab.names import MEAN, QUANTILE, QUANTILES, STD, TIME, N
 
+DEFAULT_QUANTILES = (0.1, 0.5, 0.9)
 MAX_PACKED = 2**30
 """Bytes of rows held at once for quantiles; what is bigger is read by ranges of `time`, one after the other."""
 
@@ -34,7 +36,7 @@ def state_trace(
     field: str,
     *,
     by: str | None = None,
-    quantiles: Numbers | Literal[False] | None = (0.1, 0.5, 0.9),
+    quantiles: Numbers | Literal[False] | None = DEFAULT_QUANTILES,
     groups: GroupsArgument = None,
 ) -> xr.Dataset:
     r"""Return mean, deviation and quantiles of a field at each step, over the episodes that are still alive.
@@ -55,7 +57,8 @@ def state_trace(
     by, groups
         As in `action_histogram`. Where `by` differs from step to step, `n` counts the transitions of a group.
     quantiles : sequence of float or False, optional
-        From 0 to 1; none of them (False, None or empty) is faster and needs no memory for the rows.
+        From 0 to 1, by default 0.1, 0.5 and 0.9; none of them (False or empty) is faster and needs no memory for
+        the rows.
 
     Returns
     -------
@@ -97,7 +100,8 @@ def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers 
 
 
 def _check_quantiles(quantiles: Any) -> np.ndarray:
-    levels = np.zeros(0) if quantiles is None or quantiles is False else np.asarray(quantiles, np.float64)
+    given = DEFAULT_QUANTILES if quantiles is None else () if quantiles is False else quantiles
+    levels = np.asarray(given, np.float64)
     if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError(f"quantiles={quantiles!r}; expected numbers from 0 to 1, or False for none")
     if len(np.unique(levels)) < len(levels):
@@ -203,14 +207,14 @@ def _labelled(
     units, title = units_of(ds, name), title_of(ds, name)
     what = "episodes alive" if not groups.fields else "transitions"
     variables: dict[str, Any] = {
-        "mean": (dims, mean.reshape(*lead, *inner), {"long_name": f"mean of {title}", **units}),
-        "std": (dims, std.reshape(*lead, *inner), {"long_name": f"standard deviation of {title}", **units}),
-        "n": (dims[: len(lead)], counts.reshape(lead), {"long_name": what}),
+        MEAN: (dims, mean.reshape(*lead, *inner), {"long_name": f"mean of {title}", **units}),
+        STD: (dims, std.reshape(*lead, *inner), {"long_name": f"standard deviation of {title}", **units}),
+        N: (dims[: len(lead)], counts.reshape(lead), {"long_name": what}),
     }
     time = np.sort(ds[TIME].values)
     coords = {TIME: (TIME, time, ds[TIME].attrs), **groups.coords(), **inner_coords(ds, name)}
     if len(levels):
         attrs = {"long_name": f"quantiles of {title}", **units}
-        variables["quantiles"] = (("quantile", *dims), bands.reshape(len(levels), *lead, *inner), attrs)
-        coords["quantile"] = ("quantile", levels)
+        variables[QUANTILES] = ((QUANTILE, *dims), bands.reshape(len(levels), *lead, *inner), attrs)
+        coords[QUANTILE] = (QUANTILE, levels)
     return xr.Dataset(variables, coords, made_by(ds, "state_trace", name))

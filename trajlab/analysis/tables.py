@@ -8,10 +8,11 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.analysis.returns import sum_rewards
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
-from trajlab.dataset.flat import Cells
+from trajlab.dataset.flat import read_flat
 from trajlab.dataset.schema import require_whole, validate
-from trajlab.dataset.views import read_flat
+from trajlab.names import RETURN
 
 
 def episode_table(ds: xr.Dataset) -> pd.DataFrame:
@@ -69,7 +70,7 @@ def _returns(ds: xr.Dataset) -> dict[str, np.ndarray]:
         return {}
     if not is_numeric(ds.variables[name]):
         return {}
-    return dict(zip(component_labels(ds, name, base="return"), sum_rewards(ds, name).T, strict=True))
+    return dict(zip(component_labels(ds, name, base=RETURN), sum_rewards(ds, name).T, strict=True))
 
 
 def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> pd.DataFrame:

@@ -20,9 +20,7 @@ class Chunk(NamedTuple):
         One per field of this home, with the chunk's leading axes (a step's, where it is one).
     flags : tuple of arrays
         One per flag slot; empty where the flags live elsewhere.
-    row : int
-        The block's row that the chunk's first row goes to.
-    marks : array (width,) uint8
+    marks : array (width,) uint8 or None
         Marks that stand before the first row.
     mask : array (T, num_envs) bool or None
         False where a cell is no transition.
@@ -36,8 +34,7 @@ class Chunk(NamedTuple):
 
     fields: tuple[Any, ...]
     flags: tuple[Any, ...]
-    row: Any
-    marks: Any
+    marks: Any = None
     mask: Any = None
     columns: Any = None
     places: Any = None
@@ -64,18 +61,18 @@ def _as_rows(x: Any, chunk: Chunk, axes: str, is_step: bool) -> Any:
 @functools.lru_cache(maxsize=256)
 def device_append(
     layout: Layout, *, is_step: bool, want_flags: bool
-) -> Callable[[tuple[jax.Array, ...], Chunk], tuple[tuple[jax.Array, ...], jax.Array | None]]:
+) -> Callable[[tuple[jax.Array, ...], int, Chunk], tuple[tuple[jax.Array, ...], jax.Array | None]]:
     """Return the jitted, donated append for the device arrays of a layout.
 
     The function takes the block's arrays (capacity, width, ...), fields first and then the flags where
-    they live on the device, and a `Chunk`; it returns the arrays with the chunk written at ``chunk.row``
-    and, where `want_flags`, the chunk's own bytes of flags (T, width). `dynamic_update_slice` clamps a row
-    out of range without a word, so the caller checks that the chunk fits.
+    they live on the device, a row of the block and a `Chunk`; it returns the arrays with the chunk written
+    from that row on and, where `want_flags`, the chunk's own bytes of flags (T, width).
+    `dynamic_update_slice` clamps a row out of range without a word, so the caller checks that the chunk fits.
     """
     fields = layout.at("device")
     has_flags = layout.flags_home == "device"
 
-    def append(arrays: tuple[jax.Array, ...], chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
+    def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
         rows = [
             _as_rows(jax.random.key_data(x) if field.is_key else x, chunk, layout.axes, is_step)
             for x, field in zip(chunk.fields, fields, strict=True)
@@ -87,26 +84,29 @@ def device_append(
             byte = flag_bytes(flags, layout.flag_slots, mask, jnp)
             if chunk.places is not None:
                 byte = jnp.full((1, layout.width), NOT_RECORDED).at[:, chunk.places].set(byte)
-            written = byte.at[0].set(byte[0] | chunk.marks)
-        return tuple(_write(arrays, rows, written, chunk)), written if want_flags else None
+            # A step with few environments is so little work that XLA runs it at once; one more OR would not be.
+            written = byte if chunk.marks is None else byte.at[0].set(byte[0] | chunk.marks)
+        return tuple(_write(arrays, row, rows, written, chunk.places)), written if want_flags else None
 
     return jax.jit(append, donate_argnums=0)
 
 
-def _write(arrays: tuple[jax.Array, ...], rows: list[Any], flags: Any, chunk: Chunk) -> list[jax.Array]:
-    if chunk.places is None:
-        out = [_put(array, x, chunk.row) for array, x in zip(arrays, rows, strict=False)]
+def _write(arrays: tuple[jax.Array, ...], row: Any, rows: list[Any], flags: Any, places: Any) -> list[jax.Array]:
+    if places is None:
+        out = [_put(array, x, row) for array, x in zip(arrays, rows, strict=False)]
     else:
-        out = [array.at[chunk.row, chunk.places].set(x[0]) for array, x in zip(arrays, rows, strict=False)]
-    return out if flags is None else [*out, _put(arrays[-1], flags, chunk.row)]
+        out = [array.at[row, places].set(x[0]) for array, x in zip(arrays, rows, strict=False)]
+    return out if flags is None else [*out, _put(arrays[-1], flags, row)]
 
 
 def _put(array: jax.Array, x: Any, row: Any) -> jax.Array:
     return jax.lax.dynamic_update_slice_in_dim(array, x, row, axis=0)
 
 
-def host_append(arrays: tuple[np.ndarray, ...], chunk: Chunk, layout: Layout, *, is_step: bool) -> np.ndarray | None:
-    """Write a chunk into the host arrays of a block, in place.
+def host_append(
+    arrays: tuple[np.ndarray, ...], row: Any, chunk: Chunk, layout: Layout, *, is_step: bool
+) -> np.ndarray | None:
+    """Write a chunk into the host arrays of a block from `row` on, in place.
 
     Returns the chunk's bytes of flags (T, width) where the flags live on the host, else None.
     """
@@ -119,10 +119,11 @@ def host_append(arrays: tuple[np.ndarray, ...], chunk: Chunk, layout: Layout, *,
             full = np.full((1, layout.width), NOT_RECORDED)
             full[:, chunk.places] = flags
             flags = full
-        flags[0] |= chunk.marks
-        arrays[-1][chunk.row : chunk.row + len(flags)] = flags
+        if chunk.marks is not None:
+            flags[0] |= chunk.marks
+        arrays[-1][row : row + len(flags)] = flags
     for array, x in zip(arrays, chunk.fields, strict=False):
         rows = _as_rows(x, chunk, layout.axes, is_step)
         where = slice(None) if chunk.places is None else chunk.places
-        array[chunk.row : chunk.row + len(rows), where] = rows
+        array[row : row + len(rows), where] = rows
     return flags

@@ -18,10 +18,8 @@ from trajlab.block.read import gather, read_rows
 
 MIN_CHUNKS = 4
 """A new block takes at least so many chunks: fresh memory costs several times the write."""
-MIN_BYTES = 2**20
-MAX_BYTES = 2**28
-GROWTH = 4
-"""Blocks grow in steps of this factor, so that few shapes are compiled, and stay below 1 / GROWTH of the log."""
+MIN_BYTES = 2**23
+"""And at least so many bytes, so that small chunks do not make many blocks."""
 
 
 class Block:
@@ -56,11 +54,11 @@ class Block:
         """Say whether an interrupted call took the device arrays with it; only an empty block can be."""
         return any(array.is_deleted() for array in self.box[-1][0])
 
-    def append(self, function: Any, device: Chunk, host: Chunk, *, is_step: bool) -> Any:
+    def append(self, function: Any, row: int, device: Chunk, host: Chunk, *, is_step: bool) -> Any:
         """Write a chunk that fits, its device part by `function`; return its bytes of flags (T, width)."""
-        flags = host_append(self.host, host, self.layout, is_step=is_step)
+        flags = host_append(self.host, row, host, self.layout, is_step=is_step)
         if self.box[-1][0]:
-            self.box.extend(map(function, (self.box[-1][0],), (device,)))
+            self.box.extend(map(function, (self.box[-1][0],), (row,), (device,)))
             del self.box[:-1]
         return self.box[-1][1] if flags is None else flags
 
@@ -184,6 +182,7 @@ class Log:
         self.layout = layout
         self.exact = exact
         self.blocks: list[Block] = []
+        self._rows = 0
         self._spare: list[Block] = []
         self._functions: dict[tuple[bool, bool], Any] = {}
         self._compiled: set[Any] = set()
@@ -205,11 +204,10 @@ class Log:
                 self.layout, is_step=is_step, want_flags=want_flags
             )
         signature = (signature, block.capacity, block.place(), is_step, want_flags)
-        device, host = device._replace(row=row), host._replace(row=row)
         if signature in self._compiled:
-            return block.append(function, device, host, is_step=is_step)
+            return block.append(function, row, device, host, is_step=is_step)
         with uninterrupted():
-            flags = block.append(function, device, host, is_step=is_step)
+            flags = block.append(function, row, device, host, is_step=is_step)
         self._compiled.add(signature)
         return flags
 
@@ -229,19 +227,21 @@ class Log:
                 spare.start = rows
                 self.blocks.append(spare)
                 return spare
-        block = Block(rows, self._capacity(rows, length), self.layout)
+        block = Block(rows, self._capacity(length), self.layout)
         self.blocks.append(block)
         return block
 
-    def _capacity(self, rows: int, length: int) -> int:
-        """Return the rows of a new block: a multiple of the chunk's length, growing with the log in big steps."""
+    def _capacity(self, length: int) -> int:
+        """Return the rows of a new block: a multiple of the first chunk's length, as long as chunks are no longer.
+
+        All blocks alike, since every new shape compiles anew, which takes longer than writing many chunks.
+        """
         if self.exact:
             return length
-        row_bytes = max(self.layout.row_bytes, 1)
-        capacity = max(MIN_CHUNKS, -(-MIN_BYTES // (row_bytes * length))) * length
-        while capacity * GROWTH * row_bytes <= MAX_BYTES and capacity * GROWTH**2 <= rows:
-            capacity *= GROWTH
-        return capacity
+        if self._rows < MIN_CHUNKS * length:
+            chunks = max(MIN_CHUNKS, -(-MIN_BYTES // max(self.layout.row_bytes * length, 1)))
+            self._rows = chunks * length
+        return self._rows
 
     def view(self, rows: int, lock: Any) -> LogView:
         """Return the first `rows` rows for reading."""

@@ -1,9 +1,8 @@
 """The plan that the first chunk makes, and the check that each later chunk fits it."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -20,8 +19,7 @@ HIDDEN = "final:"
 """Prefix of the stored names of true last observations, which are no fields of their own."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Sources:
+class Sources(NamedTuple):
     """A chunk's arrays by name, computed ones included."""
 
     structure: Any

@@ -28,19 +28,25 @@ def named_leaves(tree: Any) -> tuple[Any, tuple[str, ...], list[Leaf]]:
         When two leaves have the same dotted name, or one has none.
     """
     leaves, structure = jax.tree_util.tree_flatten(tree)
-    if not all(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in leaves):
+    are_arrays = all(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in leaves)
+    if not are_arrays:
         tree = _open_dataclasses(tree)
         leaves, structure = jax.tree_util.tree_flatten(tree)
     names = _names.get(structure)
     if names is None:
         names = _names[structure] = _find_names(tree)
+    if not are_arrays:
+        _check_arrays(names, leaves)
+    return structure, names, leaves
+
+
+def _check_arrays(names: tuple[str, ...], leaves: list[Leaf]) -> None:
     for name, leaf in zip(names, leaves, strict=True):
         if not isinstance(leaf, (jax.Array, np.ndarray)):
             raise TypeError(
                 f"field {name!r} is a {type(leaf).__name__} ({str(leaf)[:60]}); expected a JAX or NumPy array. "
                 "Convert it with np.asarray, or leave it out of the chunk"
             )
-    return structure, names, leaves
 
 
 def _find_names(tree: Any) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.agree import agreement_problems, common_attrs, common_dtype
+from trajlab.dataset.concat_checks import agreement_problems, common_attrs, common_dtype
 from trajlab.dataset.fields import padding_of
 from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import lazy_variable

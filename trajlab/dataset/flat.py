@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.blocks import common_source, read_blocks
+from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.joined import Piece, pieces_of
-from trajlab.dataset.lazy import LazyArray, is_in_memory, lazy_base
+from trajlab.dataset.flat_blocks import common_source, read_blocks
+from trajlab.dataset.flat_pieces import Piece, pieces_of
+from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
-"""Bytes a batch may take by default, where one transition is not bigger."""
+"""Bytes a batch may take, where one transition is not bigger."""
 MAX_CELLS = 2**17
 """Transitions of a batch at most: index arrays of that size stay in the processor's cache."""
 
-Reader = Callable[["Span"], np.ndarray]
+Reader = Callable[[CellSpan], np.ndarray]
 """Returns one field's values (M, ...) at a span of M transitions."""
 
 
@@ -53,8 +54,8 @@ class FlatBatch:
         return self._located[1]
 
 
-def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYTES) -> Iterator[FlatBatch]:
-    """Yield every transition of a Dataset exactly once, in batches of bounded size.
+def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
+    """Yield every transition of a Dataset exactly once, in batches of at most `MAX_BYTES`.
 
     Padding is never part of a batch, and the cost follows the transitions, not the padded shape.
 
@@ -64,9 +65,6 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
         Valid, also filtered, reordered, sliced in `time`, lazy or in memory.
     fields : iterable of str
         Variables with the dims `episode` and `time`, and others behind them.
-    max_bytes : int
-        What the values of a batch may take. One transition, or one stored chunk of an array that is neither
-        in memory nor read by the cell, is read whole even where it is bigger.
 
     Yields
     ------
@@ -80,6 +78,9 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
 
     Notes
     -----
+    One transition, or one stored chunk of an array that is neither in memory nor read by the cell, is read whole
+    even where it is bigger.
+
     Of three ways the first that all fields allow is taken: block by block from the log they were recorded in;
     cell by cell; or, for dask and file-backed arrays, as ranges of episodes without what lies past the
     longest. Fields that `concat` joined are read part by part, each in its own way.
@@ -90,18 +91,18 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str], *, max_bytes: int = MAX_BYT
         return iter(())
     pieces = pieces_of(variables)
     if pieces is not None:
-        return _piece_batches(ds, pieces, max_bytes)
+        return _piece_batches(ds, pieces)
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
     readers = {name: _cell_reader(variable) for name, variable in variables.items()}
     by_cell = {name: reader for name, reader in readers.items() if reader is not None}
     if len(by_cell) == len(variables):
-        return _cell_batches(cells, by_cell, _cells_within(variables, max_bytes))
-    return _range_batches(cells, variables, max_bytes)
+        return _cell_batches(cells, by_cell, _cells_within(variables))
+    return _range_batches(cells, variables)
 
 
-def block_batches(variables: Mapping[str, xr.Variable], cells: "Cells") -> Iterator[FlatBatch] | None:
+def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterator[FlatBatch] | None:
     """Return the transitions block by block from the log, or None where that is not possible.
 
     It is possible when all fields are unsliced views of one log, and `time` is whole.
@@ -115,13 +116,13 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: "Cells") -> Itera
     return (FlatBatch(values, locate) for values, locate in read_blocks(source, chosen, variables))
 
 
-def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece], max_bytes: int) -> Iterator[FlatBatch]:
+def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[FlatBatch]:
     """Yield the batches of each part of joined fields, located in the whole."""
     length, time = ds[LENGTH].values, ds[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
         part = xr.Dataset(piece.variables, coords)
-        for batch in iter_flat(part, piece.variables, max_bytes=max_bytes):
+        for batch in iter_flat(part, piece.variables):
             yield FlatBatch(batch.values, functools.partial(_located_in, piece.episodes, batch.locate))
 
 
@@ -143,102 +144,13 @@ def _checked(ds: xr.Dataset, name: str) -> xr.Variable:
     return variable.transpose(EPISODE, TIME, ...) if variable.dims[:2] != (EPISODE, TIME) else variable
 
 
-def _cells_within(variables: Mapping[str, xr.Variable], max_bytes: int) -> int:
-    return int(np.clip(max_bytes // max(_cell_bytes(variables), 1), 1, MAX_CELLS))
+def _cells_within(variables: Mapping[str, xr.Variable]) -> int:
+    return int(np.clip(MAX_BYTES // max(_cell_bytes(variables), 1), 1, MAX_CELLS))
 
 
 def _cell_bytes(variables: Mapping[str, xr.Variable]) -> int:
     """Return the bytes that one transition takes in all fields together."""
     return sum(v.dtype.itemsize * component_count(v) for v in variables.values())
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Cells:
-    """Where the transitions of a Dataset lie: in each episode, those whose label is below its length.
-
-    Attributes
-    ----------
-    counts : array (episode,) int64
-        Number of transitions of each episode that lie within the Dataset.
-    labels : array (time,) int64
-        Labels of `time`, ascending.
-    order : array (time,) int64 or None
-        Positions of `labels` along `time`; None where they stand in order.
-    """
-
-    counts: np.ndarray
-    labels: np.ndarray
-    order: np.ndarray | None
-
-    @classmethod
-    def of(cls, ds: xr.Dataset) -> "Cells":
-        """Find them from the coordinates `length` and `time`."""
-        labels = ds[TIME].values.astype(np.int64)
-        order = None if (np.diff(labels) > 0).all() else np.argsort(labels, kind="stable")
-        labels = labels if order is None else labels[order]
-        length = ds[LENGTH].values.astype(np.int64)
-        if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
-            return cls(np.clip(length - labels[0], 0, len(labels)), labels, order)
-        return cls(np.searchsorted(labels, length, side="left").astype(np.int64), labels, order)
-
-    @functools.cached_property
-    def offsets(self) -> np.ndarray:
-        """Number of the first transition of each episode, all counted through, and their total, (episode + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.counts)])
-
-    def __len__(self) -> int:
-        return int(self.offsets[-1])
-
-    def positions(self, steps: np.ndarray) -> np.ndarray:
-        """Return the positions along `time` of steps counted in label order."""
-        return steps if self.order is None else self.order[steps]
-
-    def span(self, start: int, stop: int) -> "Span":
-        """Return transitions `start` to `stop`, counted through episode after episode."""
-        first = int(np.searchsorted(self.offsets, start, side="right")) - 1
-        last = int(np.searchsorted(self.offsets, stop, side="left"))
-        counts = np.diff(np.clip(self.offsets[first : last + 1], start, stop))
-        return Span(self, start, stop, np.arange(first, last), counts)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Span:
-    """Transitions `start` to `stop` of `cells`; `counts` of them in each of `episodes`."""
-
-    cells: Cells
-    start: int
-    stop: int
-    episodes: np.ndarray
-    counts: np.ndarray
-
-    def _spread(self, per_episode: np.ndarray) -> np.ndarray:
-        return np.repeat(per_episode, self.counts)
-
-    @functools.cached_property
-    def episode(self) -> np.ndarray:
-        """Position along `episode`, (M,)."""
-        return self._spread(self.episodes)
-
-    @functools.cached_property
-    def step(self) -> np.ndarray:
-        """Number of each transition in its episode, counted in label order, (M,)."""
-        return np.arange(self.start, self.stop) - self._spread(self.cells.offsets[self.episodes])
-
-    @functools.cached_property
-    def position(self) -> np.ndarray:
-        """Position along `time`, (M,)."""
-        return self.cells.positions(self.step)
-
-    def flat(self, width: int) -> np.ndarray:
-        """Return ``episode * width + position``, (M,), without making either where that can be avoided."""
-        if self.cells.order is not None:
-            return self.episode * width + self.position
-        shift = self.episodes * width - self.cells.offsets[self.episodes]
-        return np.arange(self.start, self.stop) + self._spread(shift)
-
-    def locate(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return position along `episode` and label of `time`."""
-        return self.episode, self.cells.labels[self.step]
 
 
 def _cell_batches(cells: Cells, readers: Mapping[str, Reader], size: int) -> Iterator[FlatBatch]:
@@ -272,7 +184,7 @@ def _lazy_reader(array: LazyArray, key: tuple[Any, ...]) -> Reader:
         for k, size in zip(key[:2], array.shape[:2], strict=True)
     )
 
-    def read(span: Span) -> np.ndarray:
+    def read(span: CellSpan) -> np.ndarray:
         episode = span.episode if episodes is None else episodes[span.episode]
         position = span.position if times is None else times[span.position]
         return array.read((episode, position), key[2:])
@@ -280,11 +192,11 @@ def _lazy_reader(array: LazyArray, key: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable], max_bytes: int) -> Iterator[FlatBatch]:
+def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterator[FlatBatch]:
     """Yield ranges of episodes, read as far as the longest of them."""
     part = xr.Dataset(variables)
     step = max((_stored_chunk(variable) for variable in variables.values()), default=1)
-    for start, stop in _ranges(cells.counts, _cell_bytes(variables), max_bytes, step):
+    for start, stop in _ranges(cells.counts, _cell_bytes(variables), step):
         counts = cells.counts[start:stop]
         longest = int(counts.max(initial=0))
         if not longest:
@@ -304,13 +216,13 @@ def _stored_chunk(variable: xr.Variable) -> int:
     return max(int(preferred.get(EPISODE, 1)), 1)
 
 
-def _ranges(counts: np.ndarray, cell_bytes: int, max_bytes: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of episodes that take at most `max_bytes` as a padded block, or else `step` episodes.
+def _ranges(counts: np.ndarray, cell_bytes: int, step: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of episodes that take at most `MAX_BYTES` as a padded block, or else `step` episodes.
 
     They end at multiples of `step`, so that no chunk is read twice.
     """
     start = 0
-    most = max(max_bytes // max(cell_bytes, 1), 1)
+    most = max(MAX_BYTES // max(cell_bytes, 1), 1)
     while start < len(counts):
         ahead = counts[start : start + max(most // max(int(counts[start]), 1), 1)]
         block = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
@@ -319,3 +231,14 @@ def _ranges(counts: np.ndarray, cell_bytes: int, max_bytes: int, step: int) -> I
             stop = max(stop // step * step, min(start + step, len(counts)))
         yield start, stop
         start = stop
+
+
+def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
+    """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
+    cells = Cells.of(ds)
+    out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
+    for batch in iter_flat(ds, fields):
+        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
+        for name in fields:
+            out[name][places] = batch.values[name]
+    return out

@@ -19,16 +19,7 @@ from trajlab.dataset.source import Source
 from trajlab.errors import check_option, raise_all, warn_user
 from trajlab.names import EndReason
 from trajlab.padding import padding_value, shown_dtype
-from trajlab.segment import (
-    REASON_CUT,
-    REASON_DONE,
-    REASON_TERMINATED,
-    REASON_TRUNCATED,
-    Episodes,
-    RankMap,
-    Rules,
-    Span,
-)
+from trajlab.segment import REASON_CUT, REASON_DONE, Episodes, RankMap, Rules, Span
 
 _Episode = dict[str, np.ndarray]
 
@@ -58,11 +49,21 @@ def from_episodes(
     dims, coords, units
         As for `Recorder`.
 
+    Returns
+    -------
+    Dataset
+        As `Recorder.to_dataset` gives it, lazy. An empty list gives an empty Dataset, with a warning.
+
     Raises
     ------
     ValueError
         With every problem: fields, shapes, dtypes or lengths that differ, a flag set before the last step,
-        an episode without steps.
+        an episode without steps. When two fields would have the same name, an end reason is unknown, or
+        `end_reason`, `env`, `iteration`, `coords` or `units` do not fit.
+    KeyError
+        When `dims` or `units` name no field, or `coords` no dim.
+    TypeError
+        When a field is neither an array nor a tree of arrays, or of a dtype that cannot be recorded.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def from_episodes(
     layout = Layout(tuple(_fields(parsed, leaves)), (), "host", "TN", (("N", 1),))
     source = Source(
         *_log(parsed, layout, lengths + has_final),
-        _table(lengths, has_final, _reasons(parsed, lengths, end_reason)),
+        _table(lengths, has_final, _reasons(parsed, end_reason)),
         np.cumsum(lengths + has_final) - (lengths + has_final),
         _per_episode("iteration", iteration, len(parsed)),
     )
@@ -197,24 +198,25 @@ def _table(lengths: np.ndarray, has_final: np.ndarray, reason: np.ndarray) -> Ep
     return Episodes(number, np.zeros_like(number), start, lengths, start, reason, yes, yes, yes, has_final)
 
 
-def _reasons(parsed: list[_Episode], lengths: np.ndarray, given: Sequence[str] | str | None) -> np.ndarray:
+def _reasons(parsed: list[_Episode], given: Sequence[str] | str | None) -> np.ndarray:
+    """Return the number of each episode's end reason: as given, or else by the flags of its last step."""
+    numbers = {str(reason): number for number, reason in enumerate(REASONS)}
     if given is not None:
         texts = [given] * len(parsed) if isinstance(given, str) else [str(text) for text in given]
         if len(texts) != len(parsed):
             raise ValueError(f"end_reason has {len(texts)} entries for {len(parsed)} episodes")
         for text in texts:
             check_option("end_reason", text, EndReason)
-        return np.array([REASONS.tolist().index(text) for text in texts], np.int8)
+        return np.array([numbers[text] for text in texts], np.int8)
     flags = [flag for flag in FLAG_SLOTS if flag in parsed[0]]
     if not flags:
         return np.full(len(parsed), REASON_DONE, np.int8)
-    numbers = {"done": REASON_DONE, "truncated": REASON_TRUNCATED, "terminated": REASON_TERMINATED}
+    implied = {names.TERMINATED: names.TRUNCATED, names.TRUNCATED: names.TERMINATED}
     out = []
     for episode in parsed:
         hits = [flag for flag in flags if np.asarray(episode[flag][-1]).astype(bool).any()]
-        implied = "truncated" if "terminated" in flags else "terminated" if "truncated" in flags else "done"
-        if hits == ["done"]:
-            hits = [implied] if len(flags) == 2 else hits
+        if hits == [names.DONE] and len(flags) == 2:
+            hits = [implied[flags[0]]]  # with done and one of the two others, the third follows
         out.append(max((numbers[flag] for flag in hits), default=REASON_CUT))
     return np.array(out, np.int8)
 

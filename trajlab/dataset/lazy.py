@@ -18,6 +18,9 @@ from trajlab.errors import warn_user
 READ_CELLS = 2**20
 """Cells read in one go; larger reads are made slab by slab, so that index arrays stay small."""
 
+MUCH_BYTES = 2**30
+"""Reads of more bytes than this warn where most of them are padding."""
+
 Inner = tuple[Any, ...]
 """One int, slice or 1-D array for each axis behind the leading ones."""
 
@@ -61,7 +64,7 @@ class LazyArray(BackendArray):
     def _warn_if_padded(self, vectors: list[np.ndarray], inner: Inner) -> None:
         width = np.prod([len(vector(k, n)) for k, n in zip(inner, self.shape[self.lead :], strict=True)])
         total = int(np.prod([len(v) for v in vectors]) * width * self.dtype.itemsize)
-        if total <= 2**30:
+        if total <= MUCH_BYTES:
             return
         held = self.cells_of(vectors)
         if held is not None and total > 4 * held * width * self.dtype.itemsize:

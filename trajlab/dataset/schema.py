@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.deep import deep_problems
+from trajlab.dataset.schema_values import deep_problems
 from trajlab.errors import raise_all
 from trajlab.padding import padding_text, shown_as
 

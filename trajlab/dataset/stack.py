@@ -11,7 +11,16 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, component_units, is_numeric
 from trajlab.dataset.joined import read_block, read_points
-from trajlab.dataset.lazy import READ_CELLS, Inner, LazyArray, as_slice, count_cells, drop_scalars, lazy_variable, vector
+from trajlab.dataset.lazy import (
+    READ_CELLS,
+    Inner,
+    LazyArray,
+    as_slice,
+    count_cells,
+    drop_scalars,
+    lazy_variable,
+    vector,
+)
 from trajlab.dataset.schema import validate
 
 

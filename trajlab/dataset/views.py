@@ -7,8 +7,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
-from trajlab.dataset.flat import Cells, iter_flat
+from trajlab.dataset.flat import read_flat
 from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_variable
 from trajlab.dataset.schema import validate
@@ -39,8 +40,11 @@ def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
     ------
     KeyError
         When there is no such episode.
+    TypeError
+        When `number` is no integer.
     ValueError
-        With `final`, where the final observation is not known, or the last step was sliced away.
+        When `ds` is not valid; with `final`, where the final observation is not known, or the last step was
+        sliced away.
 
     Examples
     --------
@@ -66,8 +70,13 @@ def _position(ds: xr.Dataset, number: Any) -> int:
         raise TypeError(f"number={number!r}; expected the number of an episode, an integer") from None
     found = np.flatnonzero(ds[names.EPISODE].values == wanted)
     if len(found) != 1:
-        raise FriendlyKeyError(f"no episode {wanted}: {_available(ds[names.EPISODE].values)}")
+        raise unknown_episode(wanted, ds[names.EPISODE].values)
     return int(found[0])
+
+
+def unknown_episode(wanted: int, numbers: np.ndarray) -> KeyError:
+    """Return the KeyError for the number of an episode that is none of those of a Dataset."""
+    return FriendlyKeyError(f"no episode {wanted}: {_available(numbers)}")
 
 
 def _available(numbers: np.ndarray) -> str:
@@ -194,14 +203,3 @@ def _repeated(variable: xr.Variable, dim: str, positions: np.ndarray) -> xr.Vari
 
 def _without_padding(attrs: dict[Any, Any]) -> dict[Any, Any]:
     return {key: value for key, value in attrs.items() if key != names.PADDING_ATTR}
-
-
-def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
-    """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
-    cells = Cells.of(ds)
-    out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
-    for batch in iter_flat(ds, fields):
-        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
-        for name in fields:
-            out[name][places] = batch.values[name]
-    return out

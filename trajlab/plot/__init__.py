@@ -1,1 +1,1 @@
-"""Plots: each draws exactly what the function of `trajlab.analysis` with the same noun returns."""
+"""Plots of what the functions of `trajlab.analysis` with the same noun return, and beside it of single episodes."""

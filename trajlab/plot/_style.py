@@ -125,6 +125,7 @@ def group_colors(ax: "matplotlib.axes.Axes", count: int, ordered: bool) -> list[
     return list(matplotlib.colormaps["viridis"](np.linspace(*ends, count)))
 
 
-def is_ordered(ds: xr.Dataset, by: str | None) -> bool:
-    """Say whether what is grouped by has an order: numbers, but not bools."""
-    return by is not None and ds[by].dtype.kind in "iuf"
+def colors_by(ds: xr.Dataset, panels: Panels, by: str | None, count: int) -> list[Any]:
+    """Return a colour for each of the `count` groups of `by`, which have an order where they are numbers."""
+    first = panels.axes[0]
+    return [cycle(first)[0]] if by is None else group_colors(first, count, ds[by].dtype.kind in "iuf")

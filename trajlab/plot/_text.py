@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.fields import component_labels
-from trajlab.names import units_name
+from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR
 from trajlab.plot._style import Panels, neutral
 
 if TYPE_CHECKING:
@@ -22,22 +22,11 @@ LEGEND_POINTS = 8
 
 def component_titles(ds: xr.Dataset, field: str) -> list[str]:
     """Return the name of each component: its label where that is a text, as in ``x``, else as in ``obs[0]``."""
-    dims = [str(dim) for dim in ds[field].dims[2:]]
-    titles = component_labels(ds, field, dims)
+    dims = ds[field].dims[2:]
+    titles = component_labels(ds, field)
     if dims and all(dim in ds.coords and ds[dim].dtype.kind in "UOT" for dim in dims):
         return [title[len(field) + 1 : -1].replace(",", ", ") for title in titles]
     return titles
-
-
-def component_units(ds: xr.Dataset, field: str) -> list[str]:
-    """Return the unit of each component, "" where it has none."""
-    shape = ds[field].shape[2:]
-    units = np.full(shape, str(ds[field].attrs.get("units", "")), object)
-    for axis, dim in enumerate(ds[field].dims[2:]):
-        if units_name(str(dim)) in ds.coords:
-            own = ds[units_name(str(dim))].values.astype(str)
-            units[...] = own.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-    return [str(unit) for unit in units.reshape(-1)]
 
 
 def with_units(label: str, units: Any) -> str:
@@ -46,8 +35,9 @@ def with_units(label: str, units: Any) -> str:
 
 
 def label_of(variable: xr.DataArray) -> str:
-    """Return a variable's `long_name` (else its name) and units."""
-    return with_units(str(variable.attrs.get("long_name", variable.name)), variable.attrs.get("units"))
+    """Return a variable's `long_name` (else its name, with spaces) and units."""
+    name = str(variable.name).replace("_", " ")
+    return with_units(str(variable.attrs.get("long_name", name)), variable.attrs.get("units"))
 
 
 def group_labels(result: xr.Dataset, by: str) -> list[str]:
@@ -56,14 +46,9 @@ def group_labels(result: xr.Dataset, by: str) -> list[str]:
     return [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
 
 
-def group_title(result: xr.Dataset, by: str) -> str:
-    """Return what to write above the groups of a legend."""
-    return label_of(result[by]) if "long_name" in result[by].attrs else by.replace("_", " ")
-
-
 def count_text(attrs: Mapping[str, Any]) -> str:
     """Return ``"500 episodes (12 cut)"``."""
-    episodes, cut = attrs["num_episodes"], attrs["num_cut"]
+    episodes, cut = attrs[NUM_EPISODES_ATTR], attrs[NUM_CUT_ATTR]
     text = f"{episodes:,} episode{'' if episodes == 1 else 's'}"
     return f"{text} ({cut:,} cut)" if cut else text
 
@@ -128,9 +113,9 @@ def dot(color: Any, marker: str = "o", filled: bool = True) -> Any:
     return Line2D([], [], linestyle="none", marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face)
 
 
-def write_empty(ax: "matplotlib.axes.Axes", text: str = "no episodes") -> None:
+def write_empty(ax: "matplotlib.axes.Axes") -> None:
     """Say in the middle of empty Axes that there is nothing to draw."""
-    ax.text(0.5, 0.5, text, transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
+    ax.text(0.5, 0.5, "no episodes", transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
     ax.set_yticks([])
 
 

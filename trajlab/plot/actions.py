@@ -6,9 +6,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.actions import histogram_of
+from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.made import field_of, inner_dims, title_of
+from trajlab.dataset.fields import component_units
+from trajlab.names import (
+    BIN,
+    BIN_LEFT,
+    BIN_RIGHT,
+    COUNT,
+    LABEL,
+    NUM_ABOVE_ATTR,
+    NUM_BELOW_ATTR,
+    NUM_NAN_ATTR,
+    NUM_TRANSITIONS_ATTR,
+    SHARE,
+    VALUE,
+)
 from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
@@ -53,17 +67,20 @@ def plot_action_histogram(
 
     Raises
     ------
+    KeyError, TypeError
+        As `action_histogram`.
     ValueError
-        When the field has more than 24 components, or `ax` does not hold one Axes for each.
+        As `action_histogram`, and when the field has more than 24 components, or `ax` does not hold one Axes for
+        each.
     """
     name = field_of(ds, field)
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
-    result = action_histogram(ds, field, by=by, bins=bins, labels=labels, groups=groups)
+    result = histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)
     panels = _style.make_panels(len(titles), ax, share_y=True)
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
-    colors = _colors(ds, panels, by, heights.shape[0])
-    units = _text.component_units(ds, name)
+    colors = _style.colors_by(ds, panels, by, heights.shape[0])
+    units = component_units(ds, name)
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
         title = titles[number] if len(titles) > 1 else title_of(ds, name)
@@ -72,35 +89,28 @@ def plot_action_histogram(
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
     _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result)])
     if by is not None and handles:
-        _text.write_legend(panels, handles, _text.group_labels(result, by), _text.group_title(result, by))
+        _text.write_legend(panels, handles, _text.group_labels(result, by), _text.label_of(result[by]))
     return panels.result()
 
 
 def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...], components: int) -> np.ndarray:
     """Return what is drawn, (group, component, place)."""
-    drawn = result["count"] if by is None else result["share"]
+    drawn = result[COUNT] if by is None else result[SHARE]
     place = drawn.dims[-1]
     lead = [] if by is None else [by]
     values = drawn.transpose(*lead, *inner, place).values
     return values.reshape(values.shape[0] if lead else 1, components, values.shape[-1])
 
 
-def _colors(ds: xr.Dataset, panels: _style.Panels, by: str | None, count: int) -> list[Any]:
-    first = panels.axes[0]
-    if by is None:
-        return [_style.cycle(first)[0]]
-    return _style.group_colors(first, count, _style.is_ordered(ds, by))
-
-
 def _draw(
     ax: "matplotlib.axes.Axes", result: xr.Dataset, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Draw heights (group, place); return one artist per group."""
-    if not result.attrs["num_transitions"]:
+    if not result.attrs[NUM_TRANSITIONS_ATTR]:
         _text.write_empty(ax)
         return []
-    if "bin" in result.dims:
-        edges = np.append(result["bin_left"].values, result["bin_right"].values[-1])
+    if BIN in result.dims:
+        edges = np.append(result[BIN_LEFT].values, result[BIN_RIGHT].values[-1])
         return _draw_outlines(ax, edges, heights, colors, kwargs)
     places, texts = _places(result)
     if (np.diff(places) > 1).any():
@@ -115,9 +125,9 @@ def _draw(
 
 def _places(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
     """Return where each value stands, and the texts of the ticks where each has its own."""
-    values = result["value"].values
-    if "label" in result.coords:
-        return values.astype(float), [str(text) for text in result["label"].values]
+    values = result[VALUE].values
+    if LABEL in result.coords:
+        return values.astype(float), [str(text) for text in result[LABEL].values]
     if values.dtype.kind not in "iub":
         return np.arange(float(len(values))), [str(value) for value in values]
     return values.astype(float), [str(value) for value in values] if len(values) <= MAX_TICKS else None
@@ -194,7 +204,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
 
 def _left_out(result: xr.Dataset) -> list[str]:
     """Return a line on what the histogram does not show, where there is such."""
-    found = {"NaN": "num_nan", "below the bins": "num_below", "above the bins": "num_above"}
+    found = {"NaN": NUM_NAN_ATTR, "below the bins": NUM_BELOW_ATTR, "above the bins": NUM_ABOVE_ATTR}
     counts = {what: result.attrs.get(key, 0) for what, key in found.items()}
     texts = [f"{count:,} {what}" for what, count in counts.items() if count]
     return [f"not shown: {', '.join(texts)}"] if texts else []

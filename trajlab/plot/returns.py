@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import fair_codes
-from trajlab.analysis.returns import returns
+from trajlab.analysis.returns import returns, running_median
+from trajlab.dataset.fields import component_units
 from trajlab.errors import unknown_name
 from trajlab.names import COMPLETE, EPISODE, LENGTH, START_ITERATION
 from trajlab.plot import _style, _text
@@ -14,11 +14,6 @@ from trajlab.plot import _style, _text
 if TYPE_CHECKING:
     import matplotlib.axes
 
-MIN_FOR_MEDIAN = 10
-"""Fewer complete episodes than this get no line."""
-MIN_WINDOW = 5
-MAX_WINDOWS = 40
-"""The line of medians has at most so many points, each of at least so many episodes if they are spread out."""
 MANY = 5000
 """More points than this are drawn as an image, so that a file of the figure stays small."""
 
@@ -59,8 +54,11 @@ def plot_returns(
     ------
     KeyError
         When there is no such field or coordinate.
+    TypeError
+        When the field does not hold numbers.
     ValueError
-        When steps are missing, or `ax` does not hold as many Axes as there are panels.
+        As `returns`; when the reward has more than 24 components, or `ax` does not hold as
+        many Axes as there are panels.
     """
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs["field"])
@@ -124,26 +122,6 @@ def _draw(
     return handles
 
 
-def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return medians of `values` in windows of about equal count along `along`, their places, and that count.
-
-    Windows do not overlap; equal places stay together. Nothing where there are fewer than 10 values.
-    """
-    nothing = np.zeros(0), np.zeros(0), 0
-    if len(values) < MIN_FOR_MEDIAN or along.dtype.kind not in "biuf":
-        return nothing
-    number = min(len(values) // MIN_WINDOW, MAX_WINDOWS)
-    distinct, where, weights = np.unique(along, return_inverse=True, return_counts=True)
-    number = min(number, len(distinct))
-    if number < 2:
-        return nothing
-    window = fair_codes(weights, number)[where]
-    chosen = [window == code for code in range(number)]
-    places = np.array([np.median(along[one]) for one in chosen])
-    medians = np.array([np.median(values[one]) for one in chosen])
-    return places, medians, round(len(values) / number)
-
-
 def _label(
     ds: xr.Dataset,
     name: str,
@@ -153,9 +131,9 @@ def _label(
     titles: list[str],
     discount: float | int,
 ) -> None:
-    units = [*_text.component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
+    units = [*component_units(ds, name), result[LENGTH].attrs.get("units", "steps")]
     labels = [*titles, result[LENGTH].attrs.get("long_name", "episode length")]
-    place = _text.label_of(along) if "long_name" in along.attrs else str(along.name).replace("_", " ")
+    place = _text.label_of(along)
     for number, ax in enumerate(panels.axes):
         _text.write_ylabel(panels, ax, _text.with_units(labels[number], units[number]), share=0.9)
         _text.plain_numbers(ax.yaxis)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.common import as_rows, field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import make_groups
-from trajlab.analysis.made import as_rows, field_of, inner_dims
-from trajlab.analysis.states import grouped_trace
+from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
+from trajlab.dataset.fields import component_units
 from trajlab.dataset.flat import iter_flat
-from trajlab.names import EPISODE, TIME
+from trajlab.dataset.views import unknown_episode
+from trajlab.names import EPISODE, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME
 from trajlab.plot import _style, _text
 from trajlab.plot._alive import draw_alive, split_strip
 
@@ -27,7 +29,7 @@ def plot_state_trace(
     field: str,
     *,
     by: str | None = None,
-    quantiles: Numbers | Literal[False] | None = (0.1, 0.5, 0.9),
+    quantiles: Numbers | Literal[False] | None = DEFAULT_QUANTILES,
     groups: GroupsArgument = None,
     episodes: int | Iterable[int] | Literal[False] = DEFAULT_EPISODES,
     ax: Any = None,
@@ -61,20 +63,23 @@ def plot_state_trace(
     Raises
     ------
     KeyError
-        When `episodes` names one that is not there.
+        As `state_trace`, and when `episodes` names one that is not there.
+    TypeError
+        As `state_trace`.
     ValueError
-        When the field has more than 24 components, or `ax` does not hold one Axes for each.
+        As `state_trace`, and when `episodes` is negative, the field has more than 24 components, or `ax` does not
+        hold one Axes for each.
     """
     name = field_of(ds, field)
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
-    result = grouped_trace(ds, name, chosen, quantiles)
     singles = _choose_episodes(ds, episodes)
+    result = grouped_trace(ds, name, chosen, quantiles)
     panels = _style.make_panels(len(titles), ax)
     strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, by, inner_dims(ds, name), len(titles))
-    colors = _colors(ds, panels, by, len(arrays["mean"]))
+    colors = _style.colors_by(ds, panels, by, len(arrays[MEAN]))
     handles: dict[str, Any] = {}
     behind = _single_lines(ds, name, singles, chosen.of_episode, panels, colors)
     for number, ax_ in enumerate(panels.axes):
@@ -90,14 +95,14 @@ def plot_state_trace(
 def _choose_episodes(ds: xr.Dataset, episodes: int | Iterable[int] | Literal[False]) -> np.ndarray:
     """Return positions along `episode` of those to draw singly."""
     total = ds.sizes[EPISODE]
-    if episodes is False or (isinstance(episodes, int) and episodes <= 0):
-        return np.zeros(0, np.intp)
     if isinstance(episodes, int | np.integer):
+        if episodes < 0:
+            raise ValueError(f"episodes={episodes}; expected how many to draw, a list of their numbers, or False")
         return np.unique(np.linspace(0, total - 1, min(int(episodes), total)).round().astype(np.intp))
     labels = np.asarray(list(episodes), np.int64)
     places = ds.indexes[EPISODE].get_indexer(labels)
     if (places < 0).any():
-        raise KeyError(f"episodes= names {labels[places < 0][0]}, but no episode has this number")
+        raise unknown_episode(int(labels[places < 0][0]), ds[EPISODE].values)
     return places
 
 
@@ -105,19 +110,14 @@ def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...], componen
     """Return mean, std (group, time, component) and quantiles (group, quantile, time, component)."""
     lead = [] if by is None else [by]
     out = {}
-    for key in ("mean", "std"):
+    for key in (MEAN, STD):
         values = result[key].transpose(*lead, TIME, *inner).values
         out[key] = values.reshape(values.shape[0] if lead else 1, result.sizes[TIME], components)
-    if "quantiles" in result:
-        values = result["quantiles"].sortby("quantile").transpose(*lead, "quantile", TIME, *inner).values
-        shape = (values.shape[0] if lead else 1, result.sizes["quantile"], result.sizes[TIME], components)
-        out["quantiles"] = values.reshape(shape)
+    if QUANTILES in result:
+        values = result[QUANTILES].sortby(QUANTILE).transpose(*lead, QUANTILE, TIME, *inner).values
+        shape = (values.shape[0] if lead else 1, result.sizes[QUANTILE], result.sizes[TIME], components)
+        out[QUANTILES] = values.reshape(shape)
     return out
-
-
-def _colors(ds: xr.Dataset, panels: _style.Panels, by: str | None, count: int) -> list[Any]:
-    first = panels.axes[0]
-    return [_style.cycle(first)[0]] if by is None else _style.group_colors(first, count, _style.is_ordered(ds, by))
 
 
 def _single_lines(
@@ -153,14 +153,14 @@ def _draw(
     kwargs: dict[str, Any],
 ) -> dict[str, Any]:
     """Draw one component, arrays (group, time, ...); return an artist for each entry of the legend."""
-    if not result.attrs["num_transitions"]:
+    if not result.attrs[NUM_TRANSITIONS_ATTR]:
         _text.write_empty(ax)
         return {}
     time = result[TIME].values
     handles: dict[str, Any] = {}
     for group, color in enumerate(colors):
-        mean, std = arrays["mean"][group], arrays["std"][group]
-        bands = arrays["quantiles"][group] if "quantiles" in arrays else np.stack([mean - std, mean + std])
+        mean, std = arrays[MEAN][group], arrays[STD][group]
+        bands = arrays[QUANTILES][group] if QUANTILES in arrays else np.stack([mean - std, mean + std])
         pairs = len(bands) // 2
         style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(colors) == 1 else 0.13}
         for pair in range(pairs):
@@ -186,9 +186,9 @@ def _mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, mean: np.ndar
 
 def _band_name(result: xr.Dataset, pair: int) -> str:
     """Return what the band, or the middle line, is called: ``"10–90 %"``, ``"median"``."""
-    if "quantiles" not in result:
+    if QUANTILES not in result:
         return "± standard deviation"
-    levels = np.sort(result["quantile"].values) * 100
+    levels = np.sort(result[QUANTILE].values) * 100
     low, high = levels[pair], levels[-1 - pair]
     if low == high:
         return "median" if low == 50 else f"{low:g} % quantile"
@@ -206,8 +206,8 @@ def _label(
     drawn: Sequence[str],
 ) -> None:
     """Name the axes and write the title, which says what is `drawn` where the legend names groups."""
-    title = str(ds[name].attrs.get("long_name", name))
-    units = _text.component_units(ds, name)
+    title = title_of(ds, name)
+    units = component_units(ds, name)
     time = _text.label_of(result[TIME]) if "units" in result[TIME].attrs else "time [steps]"
     columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
@@ -226,7 +226,7 @@ def _label(
 def _legend(panels: _style.Panels, result: xr.Dataset, by: str | None, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
     if by is not None and groups:
-        _text.write_legend(panels, groups, _text.group_labels(result, by), _text.group_title(result, by))
+        _text.write_legend(panels, groups, _text.group_labels(result, by), _text.label_of(result[by]))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")
         _text.write_legend(panels, [handles[key] for key in order], order)

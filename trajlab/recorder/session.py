@@ -4,7 +4,7 @@ import weakref
 from collections import deque
 from typing import Any, NamedTuple, get_args
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import xarray as xr
 
@@ -96,8 +96,7 @@ class Session:
         if len(self.finals) < len(roles.slots["observation"]):
             self.finals = []
         self.log = Log(layout, exact=options.exact)
-        self.columns = None if layout.columns is None else jnp.asarray(self.envs, jnp.int32)
-        self.no_marks = jnp.zeros(layout.width, jnp.uint8)
+        self.columns = None if layout.columns is None else jax.device_put(self.envs.astype(np.int32))
         self.views: weakref.WeakSet[LogView] = weakref.WeakSet()
         self.clear()
 
@@ -192,15 +191,12 @@ class Session:
         layout, on_device = self.plan.layout, home == "device"
         take = _device_input if on_device else np.asarray
         has_flags = layout.flags_home == home
-        if marks is None:
-            marks = self.no_marks if on_device else np.zeros(layout.width, np.uint8)
         columns = None
         if places is None and self.columns is not None:
             columns = self.columns if on_device else self.envs
         return Chunk(
             fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
             flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
-            row=0,
             marks=marks,
             mask=take(mask) if has_flags and mask is not None else None,
             columns=columns,

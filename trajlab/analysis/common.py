@@ -7,10 +7,23 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import is_numeric, resolve_field
-from trajlab.dataset.flat import Cells
 from trajlab.dataset.schema import validate
-from trajlab.names import COMPLETE, CUT, END_REASON, EPISODE, RECORDED_DTYPE_ATTR, VERSION_ATTR, units_name
+from trajlab.names import (
+    COMPLETE,
+    CUT,
+    END_REASON,
+    EPISODE,
+    MADE_BY_ATTR,
+    NUM_COMPLETE_ATTR,
+    NUM_CUT_ATTR,
+    NUM_EPISODES_ATTR,
+    NUM_TRANSITIONS_ATTR,
+    RECORDED_DTYPE_ATTR,
+    VERSION_ATTR,
+    units_name,
+)
 from trajlab.padding import is_discrete
 
 
@@ -44,13 +57,13 @@ def recorded_as_discrete(variable: xr.Variable) -> bool:
 def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
     """Return the attributes that say how a result was made: text and whole numbers only."""
     return {
-        "made_by": f"trajlab.{function}",
+        MADE_BY_ATTR: f"trajlab.{function}",
         VERSION_ATTR: _version(),
         "field": field,
-        "num_episodes": int(ds.sizes[EPISODE]),
-        "num_complete": int(ds[COMPLETE].values.sum()),
-        "num_cut": int((ds[END_REASON].values == CUT).sum()),
-        "num_transitions": len(Cells.of(ds)),
+        NUM_EPISODES_ATTR: int(ds.sizes[EPISODE]),
+        NUM_COMPLETE_ATTR: int(ds[COMPLETE].values.sum()),
+        NUM_CUT_ATTR: int((ds[END_REASON].values == CUT).sum()),
+        NUM_TRANSITIONS_ATTR: len(Cells.of(ds)),
     }
 
 
