@@ -291,7 +291,7 @@ def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]
         # A reset given before this call says nothing of what happened in updates missed after it.
         pending = ["old reset" if mark == "reset" else mark for mark in pending]
         if isinstance(call, Record):
-            num_updates += axis_sizes(call, axes).get("U", 1)
+            num_updates = first + axis_sizes(call, axes).get("U", 1)
     return columns
 
 

@@ -162,6 +162,12 @@ class Roles:
                 moved = value == "result"
         return moved
 
+    def check_globs(self, names: Sequence[str]) -> None:
+        """Raise KeyError when a glob of the alignment matches no field."""
+        for glob, _ in self.alignment if isinstance(self.alignment, tuple) else ():
+            if not (fnmatch.filter(names, glob) or under(glob, names)):
+                raise unknown_name("field for Convention(alignment=...)", glob, names)
+
     def moves_observation(self) -> bool:
         """Say whether the observation is read one row earlier, also where it is not recorded."""
         if isinstance(self.alignment, str):
@@ -200,36 +206,55 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
     """
     slots: dict[str, tuple[str, ...]] = {}
     paths: dict[str, str] = {}
-    found: list[str] = []
-    for slot, standard in STANDARD_NAMES.items():
+    found: dict[str, str] = {}
+    for slot in STANDARD_NAMES:
         value = getattr(convention, slot)
-        if callable(value):
-            slots[slot] = tuple(computed[slot])
-            paths[slot] = slots[slot][0].partition(".")[0] if slots[slot] else standard[0]
-            found.append(f"{slot}=function (given)")
-        elif value == "auto":
-            path = next((name for name in standard if under(name, list(names))), None)
-            slots[slot] = tuple(under(path, list(names))) if path else ()
-            if path:
-                paths[slot] = path
-                found.append(f"{slot}={path} (found)")
-        elif value is None:
-            slots[slot] = ()
-        else:
-            slots[slot], paths[slot] = tuple(under(value, list(names))), value
-            if not slots[slot]:
-                raise unknown_name(f"field for Convention({slot}=...)", value, names)
-            found.append(f"{slot}={value} (given)")
+        slots[slot], path, how = _fill(slot, value, names, computed)
+        if slots[slot]:
+            paths[slot], found[slot] = path, f"{'function' if callable(value) else path} ({how})"
     _check_flags(slots, names)
+    for slot in ("next_observation", "final_observation"):
+        if slots[slot] and not _is_like_observation(slots, paths, slot):
+            if getattr(convention, slot) != "auto":
+                raise ValueError(
+                    f"Convention({slot}=...) gives {', '.join(slots[slot])}, which has not the leaves of the "
+                    f"observation: {', '.join(slots['observation']) or 'there is none'}; expected one for each of them"
+                )
+            slots[slot] = ()
+            found[slot] = f"{paths.pop(slot)} (found, but unlike the observation: an ordinary field)"
     settings = {}
     for option, assumed in ASSUMED.items():
         value = getattr(convention, option)
         settings[option] = assumed if value == "auto" else value
         shown = dict(value) if isinstance(value, Mapping) else settings[option]
-        found.append(f"{option}={shown} ({'assumed' if value == 'auto' else 'given'})")
+        found[option] = f"{shown} ({'assumed' if value == 'auto' else 'given'})"
     if isinstance(settings["alignment"], Mapping):
         settings["alignment"] = tuple(settings["alignment"].items())
-    return Roles(slots, paths, found=tuple(found), **settings)
+    return Roles(slots, paths, found=tuple(f"{name}={text}" for name, text in found.items()), **settings)
+
+
+def _fill(
+    slot: str, value: Slot, names: Sequence[str], computed: Mapping[str, list[str]]
+) -> tuple[tuple[str, ...], str, str]:
+    """Return what fills a slot, the path above it, and how that is known."""
+    if callable(value):
+        sources = tuple(computed[slot])
+        return sources, sources[0].partition(".")[0] if sources else "", "given"
+    if value is None:
+        return (), "", ""
+    if value == "auto":
+        path = next((name for name in STANDARD_NAMES[slot] if under(name, names)), "")
+        return tuple(under(path, names)) if path else (), path, "found"
+    sources = tuple(under(value, names))
+    if not sources:
+        raise unknown_name(f"field for Convention({slot}=...)", value, names)
+    return sources, value, "given"
+
+
+def _is_like_observation(slots: Mapping[str, tuple[str, ...]], paths: Mapping[str, str], slot: str) -> bool:
+    """Say whether a slot has a leaf for every leaf of the observation, by their paths beneath the two."""
+    tails = {leaf[len(paths["observation"]) :] for leaf in slots["observation"]}
+    return bool(tails) and tails <= {leaf[len(paths[slot]) :] for leaf in slots[slot]}
 
 
 def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:

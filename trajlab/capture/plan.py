@@ -86,6 +86,7 @@ class Plan:
         self.roles = roles = apply_convention(convention, sources.names, sources.slots)
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
         self.chosen = self._choose(sources, warn=True)
+        roles.check_globs([*sources.names, *self.chosen])
         self.positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
         by_name = dict(zip(sources.names, sources.leaves, strict=True))
@@ -108,12 +109,28 @@ class Plan:
         columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
         if columns is not None and not columns:
             raise ValueError(f"envs={envs!r}: envs selects none of the {total} environments; leave it out for all")
+        self._check_counterparts(stored)
         self.layout = Layout(stored, self.flag_slots, home, roles.axes, sizes, columns)
         self.same_dims = {
             self._name_of(twin): self._name_of(leaf)
             for leaf in roles.slots["observation"]
             if (twin := roles.counterpart("next_observation", leaf)) and self._name_of(twin) and self._name_of(leaf)
         }
+
+    def _check_counterparts(self, stored: tuple[Field, ...]) -> None:
+        """Raise ValueError when a next or final observation is not of the observation's shape and dtype."""
+        by_source = {field.source: field for field in stored}
+        problems = []
+        for leaf in self.roles.slots["observation"]:
+            for slot in ("next_observation", "final_observation"):
+                field = by_source.get(self.roles.counterpart(slot, leaf) or "")
+                own = by_source.get(leaf)
+                if own and field and (field.shape != own.shape or not _fits(field.dtype, own.dtype)):
+                    problems.append(
+                        f"{field.source!r} has cells of shape {field.shape} and dtype {field.dtype}; expected those "
+                        f"of {leaf!r}, {own.shape} and {own.dtype}, or Convention({slot}=None)"
+                    )
+        raise_all(problems, "the chunk was not recorded")
 
     def _name_of(self, source: str) -> str:
         return next((name for name, chosen in self.chosen.items() if chosen == source), "")
@@ -124,7 +141,8 @@ class Plan:
     def _choose(self, sources: Sources, *, warn: bool = False) -> dict[str, str]:
         """Return the recorded fields and the hidden ones with their sources."""
         roles = self.roles
-        finals = set(roles.slots["final_observation"]) - set(roles.slots["next_observation"])
+        counterparts = {roles.counterpart("final_observation", leaf) for leaf in roles.slots["observation"]}
+        finals = counterparts - set(roles.slots["next_observation"])
         own = [source for found in sources.fields.values() for source in found]
         names = [name for name in sources.names if name not in finals and name not in own]
         flags = [roles.slots[slot][0] for slot in self.flag_slots]
@@ -262,7 +280,11 @@ class Plan:
         if 0 in flag.shape and part is None:
             raise ValueError(f"the chunk is empty: its leading dims {_lead_text(axes)} are {tuple(flag.shape)}")
         lead = tuple(flag.shape)
-        problems = []
+        problems = [
+            f"{name!r} is a masked array; give its mask as mask= and its data as the field"
+            for name, array in zip([*self._used_sources(), "mask"], [*leaves, mask], strict=True)
+            if isinstance(array, np.ma.MaskedArray)
+        ]
         for leaf, field in zip(leaves, self.layout.fields, strict=False):
             problems += self._problems(leaf, field, lead, axes)
         for leaf, source in zip(leaves[len(self.layout.fields) :], self._flag_sources(), strict=True):
@@ -274,7 +296,7 @@ class Plan:
                 problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
         if mask is not None and tuple(mask.shape) != lead:
             problems.append(f"mask has shape {tuple(mask.shape)}; expected {_lead_text(axes)} = {lead}")
-        if mask is not None and np.dtype(mask.dtype).kind not in "biuf":
+        if mask is not None and np.dtype(mask.dtype).kind not in "biu":
             problems.append(f"mask has dtype {mask.dtype}; expected bool")
         raise_all(problems, "the chunk was not recorded")
 

@@ -1,30 +1,32 @@
 """Which fields are recorded, and what each is called in the Dataset."""
 
 import fnmatch
-import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
 from typing import Any
 
 from trajlab.capture.tree import under
-from trajlab.errors import unknown_name
+from trajlab.errors import unknown_name, warn_user
 from trajlab.names import free_name
 
 Fields = Sequence[str] | Mapping[str, str | Callable[[Any], Any]] | None
 """None (all), names and globs with exclusions (``"-info.*"``), or new names to paths or functions."""
 
 
-def check_fields(fields: Fields) -> None:
-    """Raise TypeError when `fields` has none of the forms that select fields."""
+def parse_fields(fields: Fields) -> Fields:
+    """Return `fields` as None, a list or a mapping; raise TypeError when it has none of these forms."""
+    if fields is None:
+        return None
     if isinstance(fields, str):
         raise TypeError(f"fields={fields!r}; expected a list of names, [{fields!r}], a mapping or None")
     if isinstance(fields, Mapping):
         for name, source in fields.items():
             if not (isinstance(name, str) and (isinstance(source, str) or callable(source))):
                 raise TypeError(f"fields[{name!r}]={source!r}; expected a dotted path or a function of the chunk")
-    elif fields is not None and not all(isinstance(entry, str) for entry in fields):
-        raise TypeError(f"fields={fields!r}; expected names and globs, a mapping or None")
+        return dict(fields)
+    entries = list(fields)
+    if not all(isinstance(entry, str) for entry in entries):
+        raise TypeError(f"fields={entries!r}; expected names and globs, a mapping or None")
+    return entries
 
 
 def select_fields(
@@ -71,21 +73,9 @@ def select_fields(
         if free in chosen:
             raise ValueError(f"two fields would be called {free!r}: {chosen[free]!r} and {source!r}; rename one")
         if free != name and warn:
-            text = f"the field {name!r} has a reserved name and is recorded as {free!r}"
-            warnings.warn(text, stacklevel=_level_outside())
+            warn_user(f"the field {name!r} has a reserved name and is recorded as {free!r}")
         chosen[free] = source
     return chosen
-
-
-def _level_outside() -> int:
-    """Return the `stacklevel` at which the caller's warning points to the line that called the package."""
-    frame: FrameType | None = sys._getframe(1)
-    level = outside = 1
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
-            outside = level + 1
-        frame, level = frame.f_back, level + 1
-    return outside
 
 
 def computed_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """Pytrees to dotted names: the leaves of a chunk and what each is called."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -78,7 +78,7 @@ def _open_dataclasses(tree: Any) -> Any:
     return jax.tree_util.tree_map(open_one, tree)
 
 
-def under(path: str, names: tuple[str, ...] | list[str]) -> list[str]:
+def under(path: str, names: Sequence[str]) -> list[str]:
     """Return the names that are `path` itself or lie beneath it."""
     return [name for name in names if name == path or name.startswith(path + ".")]
 

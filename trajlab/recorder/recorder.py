@@ -11,7 +11,7 @@ from trajlab.block.log import uninterrupted
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan, find_sources
-from trajlab.capture.select import Fields, check_fields
+from trajlab.capture.select import Fields, parse_fields
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
@@ -86,12 +86,11 @@ class Recorder:
         coords: Coords | None = None,
         units: Units | None = None,
     ) -> None:
-        check_fields(fields)
         for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
             is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
             if value is not None and not (is_whole and value >= 1):
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
-        self._fields, self._convention, self._envs = fields, as_convention(convention), envs
+        self._fields, self._convention, self._envs = parse_fields(fields), as_convention(convention), envs
         self._num_envs = num_envs
         self._options = Options(starts_fresh, max_episodes, dims, coords, units, self._exact)
         self._enabled, self._closed = enabled, False
@@ -110,8 +109,8 @@ class Recorder:
         mask : bool array (T, N), optional
             False where a cell is no transition; the episode goes on across it.
         iteration : int, optional
-            Number of the update; by default the number of this call. A jump by more than one, or back, is
-            a gap.
+            Number of the update; by default one more than that of the call before, the first being 0. A jump
+            by more than one, or back, is a gap.
         **extra : array or pytree of arrays (T, N, ...)
             Recorded beside the chunk: ``state=states`` gives ``state.position``, ``advantage=a`` gives
             ``advantage``.
@@ -148,6 +147,11 @@ class Recorder:
         ValueError, KeyError, TypeError
             As `record`; also where `envs` is out of range, repeats an environment, or its length differs
             from the arrays'.
+
+        Notes
+        -----
+        Each call is a row of the log, as wide as all environments, however few of them made the step. As
+        indices, each new number of environments compiles once; a bool mask never does.
         """
         if self._enabled:
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
@@ -223,7 +227,7 @@ class Recorder:
             marks = session.marks_before(counters, jumps)
             seen = counters._replace(
                 seen=counters.seen + length,
-                updates=counters.updates + (0 if is_step else updates),
+                updates=counters.updates if is_step else iteration + updates,
                 iteration=iteration + updates - 1,
                 marks=(),
             )

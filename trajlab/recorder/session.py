@@ -10,7 +10,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.block.append import Chunk
-from trajlab.block.layout import GAP, RESET, Field, Home
+from trajlab.block.layout import GAP, NOT_RECORDED, RESET, Field, Home
 from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
@@ -49,7 +49,7 @@ class Counters(NamedTuple):
     seen : int
         Rows handed over.
     updates : int
-        Updates handed over by `record`: its calls, but for chunks with an axis of updates.
+        The iteration of the next call of `record`, where none is given.
     iteration : int or None
         The last row's iteration, None before the first row.
     marks : tuple of Mark
@@ -61,6 +61,39 @@ class Counters(NamedTuple):
     updates: int = 0
     iteration: int | None = None
     marks: tuple[Mark, ...] = ()
+
+
+class Watch(NamedTuple):
+    """When the table of episodes is worth another look: only then can the wanted ones all have ended.
+
+    Attributes
+    ----------
+    ends : int
+        While fewer episodes have started than are wanted: twice the number of ends and marks to wait for.
+    columns : array (width,) bool or None
+        Once they have: the columns in which one is not settled.
+    any_cell : bool
+        Whether one of these has ended and waits for its reset row, which needs no flag.
+    """
+
+    ends: int
+    columns: np.ndarray | None
+    any_cell: bool = False
+
+    @classmethod
+    def of(cls, table: Episodes, wanted: int, num_ends: int, width: int) -> "Watch":
+        """Return what to wait for, given the wanted episodes that have started; two may end at one cell."""
+        if len(table.length) < wanted:
+            return cls(2 * num_ends + wanted - len(table.length), None)
+        columns = np.zeros(width, bool)
+        columns[table.column[~table.settled]] = True
+        return cls(0, columns, bool((table.ended & ~table.settled).any()))
+
+    def concerns(self, flags: np.ndarray, num_ends: int) -> bool:
+        """Say whether the flags (R, width) of further rows, with which there are `num_ends`, can have settled all."""
+        if self.columns is None:
+            return 2 * num_ends >= self.ends
+        return self.any_cell or bool((flags[:, self.columns] & ~NOT_RECORDED).any())
 
 
 class Session:
@@ -108,6 +141,7 @@ class Session:
         self.iterations: list[tuple[int, int]] = []
         self._arriving: deque[tuple[int, Any]] = deque()
         self._is_full = False
+        self._watch = Watch(self.max_episodes or 0, None)
 
     def _env_coords(self, axis_labels: dict[str, Any]) -> dict[str, np.ndarray]:
         sizes = self.plan.layout.sizes
@@ -225,7 +259,7 @@ class Session:
         """Say whether the wanted episodes are known to have ended, by the flags that have arrived."""
         if self.max_episodes is None or self._is_full:
             return self._is_full
-        fed = False
+        is_news = False
         while self._arriving:
             row, flags = self._arriving[0]
             if row + len(flags) > counters.rows or row != self.segmenter.rows:
@@ -233,11 +267,12 @@ class Session:
             elif hasattr(flags, "is_ready") and not flags.is_ready():
                 break
             else:
-                self.segmenter.feed(to_host(flags))
+                arrived = to_host(flags)
+                self.segmenter.feed(arrived)
                 self._arriving.popleft()
-                fed = True
-        if fed and 2 * self.segmenter.num_ends >= self.max_episodes:
-            self._is_full = self._wanted(self.segmenter.table()[0])[1]
+                is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
+        if is_news:
+            self._wanted(self.segmenter.table()[0])
         return self._is_full
 
     def _wanted(self, table: Episodes) -> tuple[Episodes, bool]:
@@ -245,7 +280,9 @@ class Session:
         if self.max_episodes is None:
             return table, False
         table = table.take(slice(self.max_episodes))
-        return table, len(table.length) == self.max_episodes and bool(table.settled.all())
+        self._is_full = len(table.length) == self.max_episodes and bool(table.settled.all())
+        self._watch = Watch.of(table, self.max_episodes, self.segmenter.num_ends, self.plan.layout.width)
+        return table, self._is_full
 
     def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
         """Return the Dataset of all rows that `counters` says are stored."""
