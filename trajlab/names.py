@@ -73,7 +73,11 @@ N = "n"
 QUANTILES = "quantiles"
 RETURN = "return"
 
-RESULT_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE, MEAN, STD, N, QUANTILE, QUANTILES})
+HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
+"""Names that a histogram has for itself."""
+TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
+"""Names that a trace has for itself."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"

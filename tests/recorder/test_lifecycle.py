@@ -329,4 +329,4 @@ def test_dropped_rows_and_memory_are_told():
     text = repr(recorder)
     assert "the first 1 to start; full" in text
     assert f"{recorder.num_recorded_steps} recorded, {100 - recorder.num_recorded_steps} dropped" in text
-    assert "1.0 MB on the host" in text
+    assert "8.4 MB on the host" in text

@@ -1,6 +1,5 @@
 """How often each action was taken."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,17 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
-    recorded_as_discrete,
+    require_free_dims,
     require_numeric,
     title_of,
     units_of,
 )
-from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, even_edges
+from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, bin_middles, even_edges
 from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.dataset.fields import as_text, component_count
+from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels, spread_values
+from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
 from trajlab.names import (
@@ -28,19 +29,16 @@ from trajlab.names import (
     BIN_LEFT,
     BIN_RIGHT,
     COUNT,
+    HISTOGRAM_NAMES,
     LABEL,
     NUM_ABOVE_ATTR,
     NUM_BELOW_ATTR,
     NUM_NAN_ATTR,
-    RECORDED_DTYPE_ATTR,
     SHARE,
     VALUE,
 )
-from trajlab.padding import shown_as
 
 DEFAULT_BINS = 50
-MAX_RANGE = 1024
-"""Values that span more than this are listed only where they occurred."""
 
 
 def action_histogram(
@@ -49,12 +47,13 @@ def action_histogram(
     *,
     by: str | None = None,
     bins: int | Numbers | None = None,
-    labels: Sequence[str] | None = None,
+    labels: LabelsArgument = None,
     groups: GroupsArgument = None,
 ) -> xr.Dataset:
     """Count how often each action was taken, over all transitions, those of cut episodes too.
 
-    Whether actions are counted one by one or in bins follows from the dtype in which they were recorded.
+    Bools, integers and text are counted one by one, also where `where` has made floats of integers; other
+    numbers in bins.
 
     Parameters
     ----------
@@ -68,8 +67,9 @@ def action_histogram(
     bins : int or sequence of float, optional
         Number of bins over the range of finite values, 50 for continuous fields, or their edges. With it,
         integers are binned, too.
-    labels : sequence of str, optional
-        Names of the actions 0, 1, ...: the result then has all of them, seen or not.
+    labels : sequence or mapping, optional
+        Names of the actions 0, 1, ..., or a mapping from each value to its name: the result then has all of
+        them, seen or not.
     groups : int, sequence or mapping, optional
         Other groups than those of `by`: a number of ranges; edges; a list of values; or a mapping from a label
         to a value, a list of values or a slice with both ends in it.
@@ -89,9 +89,10 @@ def action_histogram(
     KeyError
         When there is no such field or coordinate.
     TypeError
-        When `bins` are asked for and the field does not hold numbers.
+        When `bins` are asked for and the field does not hold numbers, or `labels` is a single text.
     ValueError
-        When `bins`, `labels` or `groups` do not fit the field.
+        When `bins`, `labels` or `groups` do not fit the field, or a dim of it has a name that the result uses
+        itself.
 
     Examples
     --------
@@ -100,7 +101,8 @@ def action_histogram(
     >>> tl.action_histogram(ds, labels=["left", "stay", "right"])["count"].values
     array([1, 0, 3])
     """
-    return histogram_of(ds, field_of(ds, field), by=by, bins=bins, labels=labels, groups=groups)
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    return histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)
 
 
 def histogram_of(
@@ -109,16 +111,18 @@ def histogram_of(
     *,
     by: str | None,
     bins: int | Numbers | None,
-    labels: Sequence[str] | None,
+    labels: LabelsArgument,
     groups: GroupsArgument,
 ) -> xr.Dataset:
     """Return `action_histogram` of the field called `name` of a valid Dataset."""
-    discrete = bins is None and recorded_as_discrete(ds[name].variable)
-    if labels is not None and not discrete:
+    names = check_labels(labels)
+    kind = discrete_kind(ds, name) if bins is None else None
+    if names is not None and kind is None:
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is binned, expected a field of integers")
     chosen = make_groups(ds, by, groups)
-    if discrete:
-        counts, coords, attrs = _count_values(ds, name, chosen, labels)
+    require_free_dims(ds, name, (*chosen.dims, *HISTOGRAM_NAMES), "action_histogram")
+    if kind is not None:
+        counts, coords, attrs = _count_values(ds, name, chosen, kind, names)
     else:
         require_numeric(ds[name].variable, name, "action_histogram")
         counts, coords, attrs = _count_bins(ds, name, chosen, DEFAULT_BINS if bins is None else bins)
@@ -146,81 +150,23 @@ def _labelled(
 
 
 def _count_values(
-    ds: xr.Dataset, name: str, groups: Groups, labels: Sequence[str] | None
+    ds: xr.Dataset, name: str, groups: Groups, kind: str, labels: dict[Any, str] | None
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count each value; return counts (group, component, value), the coordinates and attributes."""
     counter = ValueCounter(groups.size, component_count(ds[name].variable))
-    recorded = ds[name].attrs.get(RECORDED_DTYPE_ATTR, ds[name].dtype)
     num_nan = 0
     for batch in iter_flat(ds, [name, *groups.fields]):
-        values, missing = as_discrete(batch.values[name], name, recorded)
+        values, missing = as_discrete(batch.values[name], kind)
         num_nan += 0 if missing is None else int(missing.sum())
         counter.add(values, groups.index(batch), missing)
     _report_nan(num_nan, name)
     values, counts = counter.result()
-    values, counts = spread_values(values, counts) if labels is None else _on_labels(values, counts, labels, name)
+    values, counts = spread_values(values, counts) if labels is None else on_labels(values, counts, labels, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords: dict[str, Any] = {VALUE: (VALUE, values, attrs)}
     if labels is not None:
-        coords[LABEL] = (VALUE, np.array(list(labels), str))
+        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
     return counts, coords, {NUM_NAN_ATTR: num_nan}
-
-
-def as_discrete(values: np.ndarray, name: str, recorded: object) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return values (M, ...) as rows of integers, bools or text, and which of them are NaN, None where no one is.
-
-    Raises
-    ------
-    ValueError
-        When a number is not whole, although `recorded` as an integer.
-    """
-    if values.dtype.kind in "biuU":
-        return as_rows(values), None
-    shown = shown_as(recorded)
-    if values.dtype.kind in "TS" or shown is None or shown.kind not in "biu":
-        return as_rows(as_text(values)), None
-    rows = as_rows(values)
-    missing = np.isnan(rows)
-    present = np.where(missing, 0, rows)
-    with np.errstate(invalid="ignore"):
-        whole = present.astype(np.int64)
-    if (whole != present).any():
-        raise ValueError(
-            f"{name!r} was recorded as {recorded} but holds {present[whole != present][0]}; "
-            "give bins= to count it in bins"
-        )
-    whole = whole.astype(bool) if shown.kind == "b" else whole
-    return whole, missing if missing.any() else None
-
-
-def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all whole numbers from the smallest to the largest value, unless they are more than 1,024."""
-    if values.dtype.kind not in "iu" or not len(values):
-        return values, counts
-    first, last = int(values[0]), int(values[-1])
-    if last - first >= MAX_RANGE:
-        return values, counts
-    spread = np.zeros((*counts.shape[:-1], last - first + 1), np.int64)
-    spread[..., (values - values[0]).astype(np.intp)] = counts
-    return np.arange(last - first + 1).astype(values.dtype) + values[0], spread
-
-
-def _on_labels(
-    values: np.ndarray, counts: np.ndarray, labels: Sequence[str], name: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts of the values 0 to n-1 that `labels` name."""
-    if values.dtype.kind not in "biu":
-        raise ValueError(f"labels= names actions 0, 1, ...; {name!r} holds text, expected integers or bools")
-    numbers = values.astype(np.int64)
-    outside = numbers[(numbers < 0) | (numbers >= len(labels))]
-    if len(outside):
-        raise ValueError(
-            f"labels= names {len(labels)} actions, 0 to {len(labels) - 1}, but {name!r} holds {outside[-1]}; "
-            "expected a label for each"
-        )
-    spread = np.zeros((*counts.shape[:-1], len(labels)), np.int64)
-    spread[..., numbers] = counts
-    return np.arange(len(labels)), spread
 
 
 def _count_bins(
@@ -234,7 +180,7 @@ def _count_bins(
     _report_nan(counter.nan, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords = {
-        BIN: (BIN, (edges[:-1] + edges[1:]) / 2, attrs),
+        BIN: (BIN, bin_middles(edges), attrs),
         BIN_LEFT: (BIN, edges[:-1], attrs),
         BIN_RIGHT: (BIN, edges[1:], attrs),
     }

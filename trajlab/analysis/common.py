@@ -2,13 +2,14 @@
 
 import functools
 import importlib.metadata
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.fields import is_numeric, resolve_field
+from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.names import (
     COMPLETE,
@@ -20,15 +21,20 @@ from trajlab.names import (
     NUM_CUT_ATTR,
     NUM_EPISODES_ATTR,
     NUM_TRANSITIONS_ATTR,
-    RECORDED_DTYPE_ATTR,
+    TIME,
     VERSION_ATTR,
     units_name,
 )
-from trajlab.padding import is_discrete
 
 
-def field_of(ds: xr.Dataset, name: str) -> str:
-    """Return the field that `name` means, once the Dataset has what every analysis needs.
+def field_of(
+    ds: xr.Dataset, name: str, *, like: type[np.generic] = np.float64, along: str | None = None
+) -> tuple[xr.Dataset, str]:
+    """Return the Dataset, once it has what every analysis needs, and the field of it that `name` means.
+
+    A Dataset of no episode and no field (a recorder that was off, or met no chunk) cannot tell which fields
+    there would be: it gets the field, of the dtype `like`, and the coordinate `along`, both without a value, so
+    that a notebook runs through.
 
     Raises
     ------
@@ -38,7 +44,18 @@ def field_of(ds: xr.Dataset, name: str) -> str:
         When there is no such field.
     """
     validate(ds)
-    return resolve_field(ds, name)
+    if is_blank(ds):
+        if name not in ds.variables:
+            cells = (EPISODE, TIME)
+            ds = ds.assign({name: (cells, np.zeros([ds.sizes[dim] for dim in cells], like))})
+        if along is not None and along not in ds.variables:
+            ds = ds.assign_coords({along: (EPISODE, np.zeros(0, np.int64))})
+    return ds, resolve_field(ds, name)
+
+
+def is_blank(ds: xr.Dataset) -> bool:
+    """Say whether a Dataset has neither an episode nor a field."""
+    return not ds.sizes[EPISODE] and not field_names(ds)
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:
@@ -47,11 +64,15 @@ def require_numeric(variable: xr.Variable, name: str, what: str) -> None:
         raise TypeError(f"{what}: {name!r} has dtype {variable.dtype}; expected bools, integers or real numbers")
 
 
-def recorded_as_discrete(variable: xr.Variable) -> bool:
-    """Say whether a field was recorded as integers, bools or text, whatever `where` has made of it since."""
-    if variable.dtype.kind in "UTS" or (variable.dtype.kind == "O" and RECORDED_DTYPE_ATTR not in variable.attrs):
-        return True
-    return is_discrete(variable.attrs.get(RECORDED_DTYPE_ATTR, variable.dtype))
+def require_free_dims(ds: xr.Dataset, name: str, own: Iterable[str], what: str) -> None:
+    """Raise ValueError where a field's own dim is called as something that the result of `what` has for itself."""
+    taken = [dim for dim in inner_dims(ds, name) if dim in set(own)]
+    if taken:
+        mend = {dim: f"{name.rpartition('.')[2]}_{dim}" for dim in taken}
+        raise ValueError(
+            f"{what}: {name!r} has the dim {taken[0]!r}, a name that the result uses itself; "
+            f"rename it first: ds.rename({mend!r})"
+        )
 
 
 def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:

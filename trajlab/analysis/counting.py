@@ -142,8 +142,10 @@ def bin_index(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     array([0, 0, 1, 1])
     """
     last = len(edges) - 2
-    width = (edges[-1] - edges[0]) / (last + 1)
-    if not np.allclose(np.diff(edges), width, rtol=1e-6, atol=0):
+    with np.errstate(over="ignore"):
+        width = (edges[-1] - edges[0]) / (last + 1)
+        even = np.isfinite(width) and np.allclose(np.diff(edges), width, rtol=min(1e-6, 0.1 / (last + 1)), atol=0)
+    if not even:
         return np.minimum(np.searchsorted(edges, values, side="right") - 1, last)
     index = np.minimum(((values - edges[0]) / width).astype(np.intp), last)
     index -= values < edges[index]  # the division may round over an edge
@@ -175,11 +177,37 @@ class RangeFinder:
 def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
     """Return `bins` + 1 evenly spaced edges over a range; as in NumPy one wide where it is a single value.
 
+    A range with fewer than two floats per bin is widened to that, so that edges always ascend.
+
     >>> even_edges(2.0, 2.0, 2)
     array([1.5, 2. , 2.5])
     """
     if np.isnan(smallest):
         smallest, largest = 0.0, 1.0
-    if smallest == largest:
-        smallest, largest = smallest - 0.5, largest + 0.5
-    return np.linspace(smallest, largest, bins + 1)
+    limit = float(np.finfo(np.float64).max)
+    room = 2.0 * bins * float(np.spacing(min(2 * max(abs(smallest), abs(largest)), limit)))
+    least = max(room, 1.0) if smallest == largest else room
+    if largest / 2 - smallest / 2 < least / 2:
+        smallest, largest = _widened(smallest, largest, least, limit)
+    if np.isfinite(largest - smallest):
+        return np.linspace(smallest, largest, bins + 1)
+    edges = np.linspace(smallest / 2, largest / 2, bins + 1) * 2
+    edges[[0, -1]] = smallest, largest
+    return edges
+
+
+def _widened(smallest: float, largest: float, least: float, limit: float) -> tuple[float, float]:
+    """Return a range `least` wide around another one, moved where it would go beyond the largest float."""
+    lower, upper = largest / 2 + smallest / 2 - least / 2, largest / 2 + smallest / 2 + least / 2
+    if upper > limit:
+        lower, upper = limit - least, limit
+    if lower < -limit:
+        lower, upper = -limit, -limit + least
+    return min(lower, smallest), max(upper, largest)
+
+
+def bin_middles(edges: np.ndarray) -> np.ndarray:
+    """Return the middle of each bin; halved before they are added, since their sum may be too large."""
+    with np.errstate(over="ignore"):
+        middles = (edges[:-1] + edges[1:]) / 2
+    return np.where(np.isfinite(middles), middles, edges[:-1] / 2 + edges[1:] / 2)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from trajlab.errors import unknown_name
+from trajlab.names import END_REASON, END_REASONS
 
 MAX_GROUPS = 8
 """More distinct numbers than this are cut into `DEFAULT_GROUPS` ranges."""
@@ -65,8 +66,10 @@ def _by_number(
     values: np.ndarray, weights: np.ndarray, number: int, by: str, what: str
 ) -> tuple[np.ndarray, np.ndarray, str]:
     """Cut ascending values into ranges of about equal weight; equal values stay together."""
-    if values.dtype.kind not in "biuf":
+    if values.dtype.kind == "U":
         raise TypeError(f"groups={number}: by={by!r} is text, which has no ranges; give a list of values or a mapping")
+    if values.dtype.kind not in "biuf":
+        raise _no_ranges(values, by)
     if number < 1:
         raise ValueError(f"groups={number}; expected at least 1")
     if len(values) <= number:
@@ -74,6 +77,15 @@ def _by_number(
     codes = fair_codes(weights, number)
     ends = [(values[codes == code][0], values[codes == code][-1]) for code in range(number)]
     return _range_labels(ends), codes, f"{by} cut into {len(ends)} ranges with about as many {what} each"
+
+
+def _no_ranges(values: np.ndarray, by: str) -> TypeError:
+    """Return the error for values that are neither text nor numbers, such as times."""
+    some = f"groups={{'early': slice(None, np.{values[0]!r})}}" if values.dtype.kind in "mM" else "a mapping, groups="
+    return TypeError(
+        f"by={by!r} has {len(values)} different values of dtype {values.dtype}, which are not cut into ranges; say "
+        f"which with {some}, or group by numbers made of them"
+    )
 
 
 def fair_codes(weights: np.ndarray, number: int) -> np.ndarray:
@@ -91,6 +103,8 @@ def fair_codes(weights: np.ndarray, number: int) -> np.ndarray:
 
 
 def _by_edges(values: np.ndarray, edges: np.ndarray, by: str) -> tuple[np.ndarray, np.ndarray, str]:
+    if values.dtype.kind not in "biuf":
+        raise _no_ranges(values, by)
     if edges.ndim != 1 or len(edges) < 2 or edges.dtype.kind not in "iuf" or not (np.diff(edges) > 0).all():
         raise ValueError(f"groups={edges.tolist()}; expected at least two ascending numbers as edges of ranges")
     codes = np.searchsorted(edges, values, side="right") - 1
@@ -105,15 +119,36 @@ def _by_edges(values: np.ndarray, edges: np.ndarray, by: str) -> tuple[np.ndarra
 
 def _by_mapping(values: np.ndarray, groups: Mapping[str, Any], by: str) -> tuple[np.ndarray, np.ndarray, str]:
     """Put into each group the values that its selector, as `sel` takes them, names."""
+    if not groups:
+        raise ValueError(f"groups={groups!r} names no group; expected at least one, or None for one of each value")
     codes = np.full(len(values), -1, np.intp)
     for code, (label, selector) in enumerate(groups.items()):
-        chosen = _selected(values, selector)
+        try:
+            chosen = _selected(values, selector)
+        except TypeError as error:
+            raise TypeError(
+                f"groups[{label!r}]={selector!r} does not compare with the values of {by}, which are of dtype "
+                f"{values.dtype} ({', '.join(map(str, values[:3]))}, ...)"
+            ) from error
         if (codes[chosen] >= 0).any():
             raise ValueError(f"groups[{label!r}]={selector!r} shares values with another group; expected none in two")
-        if not chosen.any() and not isinstance(selector, slice) and values.dtype.kind == "U":
-            raise unknown_name(f"value of {by}", str(selector), [str(v) for v in values])
+        if values.dtype.kind == "U" and not isinstance(selector, slice):
+            _check_texts(values, chosen, selector, by)
         codes[chosen] = code
     return np.array(list(groups), str), codes, f"chosen values of {by}"
+
+
+def _check_texts(values: np.ndarray, chosen: np.ndarray, selector: Any, by: str) -> None:
+    """Raise KeyError where a selector names a text that is not there; a legal end reason that none has is no error."""
+    wanted = [str(text) for text in np.atleast_1d(np.asarray(selector))]
+    known = [str(value) for value in values]
+    if by == END_REASON:
+        known += [reason for reason in END_REASONS if reason not in known]
+        unknown = [text for text in wanted if text not in known]
+    else:
+        unknown = wanted if len(values) and not chosen.any() else []
+    if unknown:
+        raise unknown_name(f"value of {by}", unknown[0], known)
 
 
 def _selected(values: np.ndarray, selector: Any) -> np.ndarray:
@@ -124,7 +159,10 @@ def _selected(values: np.ndarray, selector: Any) -> np.ndarray:
         if selector.stop is not None:
             chosen &= values <= selector.stop
         return chosen
-    return np.isin(values, np.atleast_1d(np.asarray(selector)))
+    wanted = np.atleast_1d(np.asarray(selector))
+    if wanted.dtype.kind == "U" and values.dtype.kind in "biuf" and len(values):
+        raise TypeError("text among numbers")
+    return np.isin(values, wanted)
 
 
 def _range_labels(ends: Sequence[tuple[Any, Any]]) -> np.ndarray:

@@ -5,11 +5,12 @@ import functools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.common import recorded_as_discrete
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, cut_values
+from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
@@ -35,6 +36,8 @@ class Groups:
         Group of each; -1 for none.
     of_episode : array (episode,) intp or None
         Group of each episode; None where it is a matter of the transition.
+    kind : str
+        What transitions are told apart by, as `discrete_kind` says it.
     attrs : dict
         What to say about them on a result.
     """
@@ -44,6 +47,7 @@ class Groups:
     values: np.ndarray
     codes: np.ndarray
     of_episode: np.ndarray | None
+    kind: str
     attrs: dict[str, Any]
 
     @property
@@ -62,10 +66,21 @@ class Groups:
             return None
         if self.of_episode is not None:
             return self.of_episode[batch.episode]
-        values = batch.values[self.name]
+        rows, missing = as_discrete(batch.values[self.name], self.kind)
+        if missing is None:
+            return self._code(rows[:, 0])
+        group = np.full(len(rows), -1, np.intp)
+        present = ~missing[:, 0]
+        group[present] = self._code(rows[present, 0])
+        return group
+
+    def _code(self, values: np.ndarray) -> np.ndarray:
+        """Return the group of each value, all of which are among `values`."""
+        if not len(values):
+            return np.zeros(0, np.intp)
         if self._table is not None:
             return self._table[values - self.values[0]]
-        return self.codes[np.searchsorted(self.values, _plain(values))]
+        return self.codes[np.searchsorted(self.values, values)]
 
     @functools.cached_property
     def _table(self) -> np.ndarray | None:
@@ -113,26 +128,31 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         if groups is not None:
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
-        return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, {})
+        return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {})
     _check_by(ds, by)
-    per_episode = ds[by].values if ds[by].ndim == 1 else None
-    if per_episode is not None:
-        per_episode = _plain(per_episode)
-        missing = _is_nan(per_episode)
-        values, weights = np.unique(per_episode[~missing], return_counts=True)
-        if missing.any():
-            warn_user(f"by={by!r}: {missing.sum()} of {missing.size} episodes have NaN there and are in no group")
+    is_per_episode = ds[by].ndim == 1
+    what = "episodes" if is_per_episode else "transitions"
+    if is_per_episode:
+        kind = ""
+        missing = pd.isna(ds[by].values)
+        present = _plain(ds[by].values[~missing])
+        values, weights = np.unique(present, return_counts=True)
+        num_missing = int(missing.sum())
     else:
-        values, weights = _transition_values(ds, by)
-    labels, codes, text = cut_values(values, weights, groups, by, "transitions" if per_episode is None else "episodes")
+        kind = _kind_of(ds, by)
+        values, weights, num_missing = _transition_values(ds, by, kind)
+    if num_missing:
+        total = num_missing + int(weights.sum())
+        warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
+    labels, codes, text = cut_values(values, weights, groups, by, what)
     of_episode = None
-    if per_episode is not None:
-        of_episode = np.full(len(per_episode), -1, np.intp)
-        of_episode[~missing] = codes[np.searchsorted(values, per_episode[~missing])]
+    if is_per_episode:
+        of_episode = np.full(len(missing), -1, np.intp)
+        of_episode[~missing] = codes[np.searchsorted(values, present)]
     attrs = {key: value for key, value in ds[by].attrs.items() if key in ("long_name", "units")}
-    left_out = int(weights[codes < 0].sum())
+    left_out = int(weights[codes < 0].sum()) + num_missing
     attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
-    return Groups(by, labels, values, codes, of_episode, attrs)
+    return Groups(by, labels, values, codes, of_episode, kind, attrs)
 
 
 def _check_by(ds: xr.Dataset, by: str) -> None:
@@ -148,26 +168,33 @@ def _check_by(ds: xr.Dataset, by: str) -> None:
             f"by={by!r} has dims {variable.dims}; expected one value per episode or per transition: "
             f"{', '.join(map(repr, known))}"
         )
-    if variable.ndim == 2 and (variable.dtype.kind == "f" or not recorded_as_discrete(variable)):
+
+
+def _kind_of(ds: xr.Dataset, by: str) -> str:
+    """Return what a variable over transitions is told apart by; raise where it is continuous."""
+    kind = discrete_kind(ds, by)
+    if kind is None:
         raise ValueError(
-            f"by={by!r} is continuous ({variable.dtype}) and differs from transition to transition; expected "
-            "integers or text. Cut it first, as in ds.assign(near=(ds['x'] < 1).where(ds.mask, False))"
+            f"by={by!r} is continuous ({ds[by].dtype}) and differs from transition to transition; expected "
+            "integers, bools or text. Cut it first, as in ds.assign(near=(ds['x'] < 1).where(ds.mask, False))"
         )
+    return kind
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
-    """Return text as NumPy text, whatever a file made of it."""
+    """Return text as NumPy text, whatever a file made of it, and objects that all are bools as bools."""
+    if values.dtype.kind == "O" and len(values) and set(map(type, values.tolist())) <= {bool, np.bool_}:
+        return values.astype(bool)
     return as_text(values) if values.dtype.kind in "OTS" else values
 
 
-def _is_nan(values: np.ndarray) -> np.ndarray:
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-
-
-def _transition_values(ds: xr.Dataset, by: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct values of a variable over transitions, and how many transitions have each."""
+def _transition_values(ds: xr.Dataset, by: str, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the distinct values of a variable over transitions, how many have each, and how many have none."""
     counter = ValueCounter()
+    num_missing = 0
     for batch in iter_flat(ds, [by]):
-        counter.add(_plain(batch.values[by])[:, None])
+        rows, missing = as_discrete(batch.values[by], kind)
+        num_missing += 0 if missing is None else int(missing.sum())
+        counter.add(rows, None, missing)
     values, counts = counter.result()
-    return values, counts[0, 0]
+    return values, counts[0, 0], num_missing

@@ -1,7 +1,7 @@
 """Kernels for means, deviations and quantiles of rows that carry an index, batch by batch, in float64."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,15 @@ def sum_by_index(index: np.ndarray, rows: np.ndarray, size: int) -> np.ndarray:
            [0.],
            [2.]])
     """
-    if rows.shape[1] == 1:
-        return np.bincount(index, weights=rows[:, 0], minlength=size)[:, None]
-    return _indicator(index, size) @ rows
+    return _summer(index, size, rows.shape[1])(rows)
+
+
+def _summer(index: np.ndarray, size: int, width: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what adds up rows (M, width) that share an index, made once for all rows with this index."""
+    if width == 1:
+        return lambda rows: np.bincount(index, weights=rows[:, 0], minlength=size)[:, None]
+    indicator = _indicator(index, size)
+    return lambda rows: indicator @ rows
 
 
 def _indicator(index: np.ndarray, size: int) -> Any:
@@ -69,13 +75,14 @@ class Moments:
 
     def _add_tile(self, index: np.ndarray, rows: np.ndarray) -> None:
         places, among, size = _by_index(index, self.size)
+        add_up = _summer(among, size, self.width)
         with np.errstate(invalid="ignore", over="ignore"):
             if not self.met[index].all():
                 self._meet(index, rows)
             rows -= self.shift[places].take(among, axis=0)
-            self.sums[places] += sum_by_index(among, rows, size)
+            self.sums[places] += add_up(rows)
             rows *= rows
-            self.squares[places] += sum_by_index(among, rows, size)
+            self.squares[places] += add_up(rows)
 
     def _meet(self, index: np.ndarray, rows: np.ndarray) -> None:
         """Set the shift at places that have no value yet to the mean of these rows, or 0 where it is not finite."""

@@ -1,5 +1,8 @@
 """Returns: what an episode's rewards add up to."""
 
+import numbers
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -9,6 +12,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    require_free_dims,
     require_numeric,
     units_of,
 )
@@ -47,14 +51,15 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     DataArray
         float64, dims (episode, ...), with the coordinates of the episodes. The return of a cut episode, or of
         one whose start was not seen, is that of the part that was recorded: `complete` tells. A NaN among the
-        rewards makes the return NaN, and a warning says how many there are.
+        rewards that count makes the return NaN, and a warning says how many there are; with a discount of 0 only
+        the first reward counts.
 
     Raises
     ------
     KeyError
         When there is no such field.
     TypeError
-        When it does not hold numbers.
+        When it does not hold numbers, or `discount` is none.
     ValueError
         When `discount` is not within 0 and 1, or steps are missing.
 
@@ -69,9 +74,9 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     >>> tl.returns(ds, discount=0.5).values
     array([3., 8.])
     """
-    if not 0 <= discount <= 1:
-        raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")
-    name = field_of(ds, reward)
+    check_discount(discount)
+    ds, name = field_of(ds, reward)
+    require_free_dims(ds, name, {RETURN}, "returns")
     require_whole(ds, "returns")
     require_numeric(ds[name].variable, name, "returns")
     sums = sum_rewards(ds, name, discount)
@@ -88,27 +93,54 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     )
 
 
-def sum_rewards(ds: xr.Dataset, name: str, discount: float | int = 1.0) -> np.ndarray:
+def check_discount(discount: Any) -> None:
+    """Raise unless a discount is a number from 0 to 1."""
+    if not isinstance(discount, numbers.Real) and not (isinstance(discount, np.ndarray) and discount.ndim == 0):
+        raise TypeError(f"discount={discount!r}; expected a number from 0 to 1")
+    if not 0 <= float(discount) <= 1:
+        raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")
+
+
+def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
+    has_nan = np.zeros(len(sums), bool)
     for batch in iter_flat(ds, [name]):
-        _add_discounted(sums, as_rows(batch.values[name]), batch, discount)
-    count = int(np.isnan(sums).any(axis=1).sum())
-    if count:
-        warn_user(f"returns: {count} of {len(sums)} episodes have NaN in {name!r}, and so NaN as their return")
+        _add_discounted(sums, has_nan, as_rows(batch.values[name]), batch, float(discount))
+    undefined = np.isnan(sums).any(axis=1) & ~has_nan
+    for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
+        if count:
+            warn_user(f"returns: {count} of {len(sums)} episodes have {what} in {name!r}, and so NaN as their return")
     return sums
 
 
-def _add_discounted(sums: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float | int) -> None:
+def _add_discounted(
+    sums: np.ndarray, has_nan: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float
+) -> None:
     """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes."""
-    first = int(batch.episode.min(initial=len(sums)))
-    index = batch.episode - first
-    weight = None if discount == 1 else np.power(float(discount), batch.time)
+    episode = batch.episode
+    if discount == 0:  # 0 * inf would be NaN
+        counted = batch.time == 0
+        episode, rewards = episode[counted], rewards[counted]
+    first = int(episode.min(initial=len(sums)))
+    index = episode - first
+    weight = None if discount in (0, 1) else np.power(discount, batch.time)
     with np.errstate(invalid="ignore"):
         for component in range(sums.shape[1]):
             column = rewards[:, component].astype(np.float64)
-            added = np.bincount(index, column if weight is None else column * weight)
+            added = np.bincount(index, column if weight is None else _weighted(column, weight))
             sums[first : first + len(added), component] += added
+            if np.isnan(added).any():
+                has_nan[episode[np.isnan(column)]] = True
+
+
+def _weighted(column: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return rewards times their weights; an infinite one stays so where its weight is too small for a float."""
+    product = column * weight
+    vanished = weight == 0
+    if vanished.any():
+        product[vanished & np.isinf(column)] = column[vanished & np.isinf(column)]
+    return product
 
 
 def running_median(along: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:

@@ -13,6 +13,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    require_free_dims,
     require_numeric,
     title_of,
     units_of,
@@ -24,7 +25,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import MEAN, QUANTILE, QUANTILES, STD, TIME, N
+from trajlab.names import MEAN, QUANTILE, QUANTILES, STD, TIME, TRACE_NAMES, N
 
 DEFAULT_QUANTILES = (0.1, 0.5, 0.9)
 MAX_PACKED = 2**30
@@ -75,7 +76,8 @@ def state_trace(
     TypeError
         When the field does not hold numbers.
     ValueError
-        When a quantile is not within 0 and 1, or `groups` does not fit.
+        When a quantile is not within 0 and 1, `groups` does not fit, or a dim of the field has a name that the
+        result uses itself.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def state_trace(
     >>> trace["mean"].values, trace["n"].values
     (array([2., 5.]), array([2, 1]))
     """
-    name = field_of(ds, field)
+    ds, name = field_of(ds, field, along=by)
     return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles)
 
 
@@ -93,6 +95,7 @@ def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers 
     """Return `state_trace` of the field called `name` for groups that were made already."""
     levels = _check_quantiles(quantiles)
     require_numeric(ds[name].variable, name, "state_trace")
+    require_free_dims(ds, name, (*groups.dims, *TRACE_NAMES), "state_trace")
     parts = [_trace(part, name, groups, levels) for part in _time_ranges(ds, name, len(levels) > 0)]
     counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
     _report_nan(mean, counts, name)

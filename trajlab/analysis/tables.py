@@ -7,11 +7,13 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
+from trajlab.analysis.common import is_blank
 from trajlab.analysis.returns import sum_rewards
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
 from trajlab.dataset.flat import read_flat
 from trajlab.dataset.schema import require_whole, validate
+from trajlab.errors import warn_user
 from trajlab.names import RETURN
 
 
@@ -28,8 +30,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     pandas.DataFrame
         Index `episode`. Columns: the coordinates over `episode` (`length`, `env`, `end_reason`, `complete`,
         ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
-        (``return[x]`` for each component of one that has several); and variables over `episode` alone. The
-        length and return of an episode that is not `complete` are lower bounds.
+        (``return[x]`` for each component of one that has several); and variables over `episode` alone, one of
+        that very name with a trailing underscore. The length and return of an episode that is not `complete` are lower bounds.
 
     Raises
     ------
@@ -54,16 +56,34 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     require_whole(ds, "episode_table")
     known = [name for name in names.EPISODE_COORDS if name in ds.coords]
     coords = [name for name in ds.coords if ds[name].dims == (names.EPISODE,) and name != names.EPISODE]
+    computed = _returns(ds)
+    added = [name for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)]
+    called = _free_columns([*map(str, known), *map(str, coords), *map(str, added)], set(computed))
     columns: dict[str, np.ndarray] = {
-        str(name): ds[name].values for name in [*known, *(name for name in coords if name not in known)]
+        called[str(name)]: ds[name].values for name in [*known, *(name for name in coords if name not in known)]
     }
-    columns |= _returns(ds)
-    columns |= {str(name): v.values for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)}
+    columns |= computed
+    columns |= {called[str(name)]: ds[name].values for name in added}
     return pd.DataFrame(columns, index=pd.Index(ds[names.EPISODE].values, name=names.EPISODE))
+
+
+def _free_columns(wanted: list[str], taken: set[str]) -> dict[str, str]:
+    """Return a column for each name, with a trailing underscore where it is one of those `taken`, with a warning."""
+    called = {}
+    for name in wanted:
+        column = name
+        while column in taken or (column != name and column in wanted):
+            column += "_"
+        if column != name:
+            warn_user(f"episode_table: {name!r} of the Dataset is the column {column!r}; {name!r} is computed")
+        called[name] = column
+    return called
 
 
 def _returns(ds: xr.Dataset) -> dict[str, np.ndarray]:
     """Return the return of each component of the reward per episode; nothing where no field is the reward."""
+    if is_blank(ds):
+        return {RETURN: np.zeros(0)}
     try:
         name = resolve_field(ds, "reward")
     except KeyError:
@@ -108,7 +128,7 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
     [0.75, 2.0]
     """
     validate(ds)
-    chosen, _ = choose_fields(ds, fields)
+    chosen = [] if is_blank(ds) else choose_fields(ds, fields)[0]
     cells = Cells.of(ds)
     episode, time = cells.span(0, len(cells)).locate()
     columns = {name: ds[name].values[episode] for name in _origins(ds)}

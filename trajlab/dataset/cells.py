@@ -93,6 +93,11 @@ class CellSpan:
         shift = self.episodes * width - self.cells.offsets[self.episodes]
         return np.arange(self.start, self.stop) + self._spread(shift)
 
+    @functools.cached_property
+    def time(self) -> np.ndarray:
+        """Label of `time`, (M,)."""
+        return self.cells.labels[self.step]
+
     def locate(self) -> tuple[np.ndarray, np.ndarray]:
         """Return position along `episode` and label of `time`."""
-        return self.episode, self.cells.labels[self.step]
+        return self.episode, self.time

@@ -9,6 +9,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.concat_checks import agreement_problems, common_attrs, common_dtype
 from trajlab.dataset.fields import padding_of
+from trajlab.dataset.flatten import Flattener
 from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.schema import find_problems
@@ -151,9 +152,9 @@ def _joined(parts: list[xr.Dataset], runs: np.ndarray) -> xr.Dataset:
     time = np.unique(np.concatenate([ds[names.TIME].values for ds in holding]))
     length = np.concatenate([ds[names.LENGTH].values for ds in holding])
     sizes, places = [ds.sizes[names.EPISODE] for ds in holding], [_places(ds, time) for ds in holding]
-    frame = Frame(tuple(sizes), tuple(places), length, time)
+    flat = Flattener(Frame(tuple(sizes), tuple(places), length, time))
     joined = {
-        name: _variable(name, holding, frame, time)
+        name: _variable(name, holding, flat, time)
         for name in holding[0].variables
         if name not in (names.EPISODE, names.TIME, names.MASK, names.RUN)
     }
@@ -161,14 +162,14 @@ def _joined(parts: list[xr.Dataset], runs: np.ndarray) -> xr.Dataset:
         names.EPISODE: (names.EPISODE, np.arange(len(length)), holding[0][names.EPISODE].attrs),
         names.TIME: (names.TIME, time, holding[0][names.TIME].attrs),
         **{name: joined[name] for name in holding[0].coords if name in joined},
-        names.MASK: _mask(holding, frame, time, length),
+        names.MASK: _mask(holding, flat, time, length),
         names.RUN: (names.EPISODE, runs, {"long_name": "run"}),
     }
     data = {name: joined[name] for name in holding[0].data_vars}
     return xr.Dataset(data, coords, _attrs(parts))
 
 
-def _variable(name: Any, parts: list[xr.Dataset], frame: Frame, time: np.ndarray) -> xr.Variable:
+def _variable(name: Any, parts: list[xr.Dataset], flat: Flattener, time: np.ndarray) -> xr.Variable:
     """Return one variable of the whole: lazy where it has more than the dim `episode`."""
     variables = [ds.variables[name].transpose(names.EPISODE, names.TIME, ..., missing_dims="ignore") for ds in parts]
     first, attrs = variables[0], common_attrs(variables)
@@ -179,9 +180,9 @@ def _variable(name: Any, parts: list[xr.Dataset], frame: Frame, time: np.ndarray
     if first.ndim == 1:
         return xr.Variable(first.dims, np.concatenate([v.values.astype(dtype) for v in variables]), attrs)
     lead = 2 if names.TIME in first.dims else 1
+    frame, pieces = flat(variables, lead)
     shape = (sum(frame.sizes), *([len(time)] * (lead - 1)), *first.shape[lead:])
-    copies = [variable.copy(deep=False) for variable in variables]
-    array = JoinedArray(frame, copies, shape, dtype, padding_of(first), lead=lead)
+    array = JoinedArray(frame, pieces, shape, dtype, padding_of(first), lead=lead)
     return lazy_variable(tuple(map(str, first.dims)), array, attrs)
 
 
@@ -201,11 +202,11 @@ def _along_time(variables: list[xr.Variable], parts: list[xr.Dataset], time: np.
     return xr.Variable(first.dims, values, common_attrs(variables))
 
 
-def _mask(parts: list[xr.Dataset], frame: Frame, time: np.ndarray, length: np.ndarray) -> xr.Variable:
+def _mask(parts: list[xr.Dataset], flat: Flattener, time: np.ndarray, length: np.ndarray) -> xr.Variable:
     if np.array_equal(time, np.arange(len(time))):
         attrs = common_attrs([ds.variables[names.MASK] for ds in parts])
         return lazy_variable((names.EPISODE, names.TIME), MaskArray(length, len(time)), attrs)
-    return _variable(names.MASK, parts, frame, time)
+    return _variable(names.MASK, parts, flat, time)
 
 
 def _attrs(parts: list[xr.Dataset]) -> dict[str, Any]:

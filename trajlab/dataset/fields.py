@@ -53,14 +53,36 @@ def final_names(ds: xr.Dataset) -> list[str]:
 
 def _looks_final(variable: xr.Variable, name: str) -> bool:
     is_per_episode = variable.dims[:1] == (names.EPISODE,) and names.TIME not in variable.dims
-    return is_per_episode and name.startswith(names.FINAL_PREFIX) and names.RECORDED_DTYPE_ATTR in variable.attrs
+    return is_per_episode and name.startswith(names.FINAL_PREFIX) and is_as_recorded(variable, name)
+
+
+def is_as_recorded(variable: xr.Variable, name: str) -> bool:
+    """Say whether a variable is a recorded one, or the final values of one, in the dtype in which it is shown.
+
+    Arithmetic keeps attributes (xarray 2025.11 and later), so that what a user computed from a field has its
+    `recorded_dtype`; but also its `long_name`, which is then not the variable's own name.
+    """
+    shown = shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?"))
+    if shown is None or not has_own_name(variable, name):
+        return False
+    if shown.kind == "U":
+        return variable.dtype.kind in "UOT"
+    return variable.dtype.newbyteorder("=") == shown or variable.dtype.kind == shown.kind == "S"
+
+
+def has_own_name(variable: xr.Variable, name: str) -> bool:
+    """Say whether `long_name`, where there is one, is what a recorded variable called `name` has."""
+    given = variable.attrs.get("long_name", name)
+    finals = {f"final {name.removeprefix(names.FINAL_PREFIX)}", f"final {name[len(names.FINAL_PREFIX) : -1]}"}
+    return given == name or (name.startswith(names.FINAL_PREFIX) and given in finals)
 
 
 def resolve_field(ds: xr.Dataset, name: str) -> str:
     """Return the name of the field that `name` means.
 
     It is the field called so, or else, for ``"action"``, ``"reward"``, ``"obs"`` and ``"observation"``, the
-    one field that fills this role. ``"iteration"`` is taken, too.
+    one field recorded in this role, under the name it was recorded with: what arithmetic made of a field has
+    its attributes, too. ``"iteration"`` is taken, too.
 
     Raises
     ------
@@ -72,11 +94,15 @@ def resolve_field(ds: xr.Dataset, name: str) -> str:
     if name in known or (name == names.ITERATION and name in ds.data_vars):
         return name
     if name in ROLES and name not in ds.variables:
-        filling = [field for field in known if ds.variables[field].attrs.get(names.ROLE_ATTR) == ROLES[name]]
+        marked = [field for field in known if ds.variables[field].attrs.get(names.ROLE_ATTR) == ROLES[name]]
+        filling = [field for field in marked if has_own_name(ds.variables[field], field)]
         if len(filling) == 1:
             return filling[0]
         if filling:
             raise unknown_name(f"single field for the role {ROLES[name]!r}: name one instead of", name, filling)
+        if marked:
+            which = f"{', '.join(map(repr, marked))}: renamed, or computed from it; name the field that is meant"
+            raise unknown_name(f"field of the role {ROLES[name]!r} as recorded (there is {which})", name, known)
     if name in ds.variables:
         dims = ", ".join(map(str, ds.variables[name].dims))
         raise unknown_name(f"field (it is a variable over ({dims}), not over (episode, time, ...))", name, known)
@@ -101,10 +127,13 @@ def choose_fields(ds: xr.Dataset, fields: str | Sequence[str] | None) -> tuple[l
     ------
     KeyError
         When an entry matches no field, with a suggestion.
+    ValueError
+        When components of two chosen fields would have the same name.
     """
     known = field_names(ds)
     small = [name for name in known if component_count(ds.variables[name]) <= MAX_COMPONENTS]
     if fields is None:
+        _check_labels(ds, small)
         return small, []
     entries = [fields] if isinstance(fields, str) else list(fields)
     chosen: dict[str, bool] = dict.fromkeys(small, False) if entries and entries[0].startswith("-") else {}
@@ -118,21 +147,39 @@ def choose_fields(ds: xr.Dataset, fields: str | Sequence[str] | None) -> tuple[l
             chosen = {name: named for name, named in chosen.items() if name not in hits}
         else:
             chosen |= {name: exact for name in [*known, names.ITERATION] if name in hits and (exact or name in small)}
+    _check_labels(ds, list(chosen))
     return list(chosen), [name for name, exact in chosen.items() if exact]
+
+
+def _check_labels(ds: xr.Dataset, chosen: list[str]) -> None:
+    """Raise ValueError where a component of one field is called as another field, or as a component of it."""
+    for other in chosen:
+        for name in chosen:
+            if other.startswith(f"{name}["):  # only then can they meet
+                twice = set(component_labels(ds, name)) & set(component_labels(ds, other))
+                if twice:
+                    raise ValueError(
+                        f"fields {name!r} and {other!r} would both have a column {min(twice)!r}; leave one out, or "
+                        f"rename it: ds.rename({{{other!r}: ...}})"
+                    )
 
 
 def component_labels(ds: xr.Dataset, name: str, base: str | None = None) -> list[str]:
     """Return a name for each component of a variable: ``reward``, ``obs[x]``, ``img[0,1]``, in C order.
 
-    Labels are those of the coordinates of its own dims (all but episode and time), else positions. `base`
-    replaces the variable's name.
+    Labels are those of the coordinates of its own dims (all but episode and time), else positions; positions,
+    too, where labels with commas in them would give two components one name. `base` replaces the variable's
+    name.
     """
     dims = [str(d) for d in ds.variables[name].dims if d not in (names.EPISODE, names.TIME)]
     base = name if base is None else base
     if not dims:
         return [base]
     labels = [_labels(ds, dim) for dim in dims]
-    return [f"{base}[{','.join(component)}]" for component in itertools.product(*labels)]
+    named = [",".join(component) for component in itertools.product(*labels)]
+    if len(dims) > 1 and len(set(named)) < len(named):
+        named = [",".join(map(str, place)) for place in itertools.product(*(range(ds.sizes[dim]) for dim in dims))]
+    return [f"{base}[{component}]" for component in named]
 
 
 def _labels(ds: xr.Dataset, dim: str) -> list[str]:

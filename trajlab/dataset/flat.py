@@ -32,26 +32,28 @@ class FlatBatch:
     ----------
     values : mapping of str to array (M, ...)
         The fields, each in the dtype in which the Dataset shows it.
-    locate : callable
-        Returns `episode` and `time`; called when one of them is first asked for.
+    find_episode, find_time : callable
+        Return `episode`, and `time`; each called when that one is first asked for.
     """
 
     values: Mapping[str, np.ndarray]
-    locate: Callable[[], tuple[np.ndarray, np.ndarray]]
+    find_episode: Callable[[], np.ndarray]
+    find_time: Callable[[], np.ndarray]
 
     @functools.cached_property
-    def _located(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.locate()
-
-    @property
     def episode(self) -> np.ndarray:
         """Position along `episode` of each transition, (M,) intp."""
-        return self._located[0]
+        return self.find_episode()
 
-    @property
+    @functools.cached_property
     def time(self) -> np.ndarray:
         """Label of `time` of each transition, (M,) int64."""
-        return self._located[1]
+        return self.find_time()
+
+
+def _batch(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
+    """Return the batch of a span's transitions."""
+    return FlatBatch(values, lambda: span.episode, lambda: span.time)
 
 
 def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
@@ -113,7 +115,7 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
     source, chosen = found
     if cells.order is not None or not np.array_equal(cells.counts, source.episodes.length[chosen]):
         return None
-    return (FlatBatch(values, locate) for values, locate in read_blocks(source, chosen, variables))
+    return (FlatBatch(*tile) for tile in read_blocks(source, chosen, variables))
 
 
 def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[FlatBatch]:
@@ -123,14 +125,12 @@ def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[FlatBatc
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
         part = xr.Dataset(piece.variables, coords)
         for batch in iter_flat(part, piece.variables):
-            yield FlatBatch(batch.values, functools.partial(_located_in, piece.episodes, batch.locate))
+            yield FlatBatch(batch.values, functools.partial(_in_whole, piece.episodes, batch), batch.find_time)
 
 
-def _located_in(
-    episodes: np.ndarray, locate: Callable[[], tuple[np.ndarray, np.ndarray]]
-) -> tuple[np.ndarray, np.ndarray]:
-    episode, time = locate()
-    return episodes[episode], time
+def _in_whole(episodes: np.ndarray, batch: FlatBatch) -> np.ndarray:
+    """Return where the transitions of a part's batch stand along the `episode` of the whole."""
+    return episodes[batch.episode]
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:
@@ -157,7 +157,7 @@ def _cell_batches(cells: Cells, readers: Mapping[str, Reader], size: int) -> Ite
     """Yield batches of `size` transitions, episode after episode."""
     for start in range(0, len(cells), size):
         span = cells.span(start, min(start + size, len(cells)))
-        yield FlatBatch({name: read(span) for name, read in readers.items()}, span.locate)
+        yield _batch({name: read(span) for name, read in readers.items()}, span)
 
 
 def _cell_reader(variable: xr.Variable) -> Reader | None:
@@ -174,7 +174,7 @@ def _memory_reader(values: np.ndarray) -> Reader:
     if not values.flags.c_contiguous:
         return lambda span: values[span.episode, span.position]
     width = values.shape[1]
-    flat = values.reshape(-1, *values.shape[2:])
+    flat = values.reshape(values.shape[0] * width, *values.shape[2:])
     return lambda span: flat.take(span.flat(width), axis=0)
 
 
@@ -205,7 +205,7 @@ def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterat
         loaded = part.isel({EPISODE: slice(start, stop), TIME: times}).load()
         valid = np.arange(longest) < counts[:, None]
         span = cells.span(int(cells.offsets[start]), int(cells.offsets[stop]))
-        yield FlatBatch({str(name): v.values[valid] for name, v in loaded.variables.items()}, span.locate)
+        yield _batch({str(name): v.values[valid] for name, v in loaded.variables.items()}, span)
 
 
 def _stored_chunk(variable: xr.Variable) -> int:

@@ -16,7 +16,7 @@ TILE_CELLS = 2**17
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
-Located = Callable[[], tuple[np.ndarray, np.ndarray]]
+Tile = tuple[dict[str, np.ndarray], Callable[[], np.ndarray], Callable[[], np.ndarray]]
 
 
 def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndarray] | None:
@@ -58,9 +58,7 @@ def _episodes_of(key: Any, size: int) -> np.ndarray | None:
     return np.arange(size)[key]
 
 
-def read_blocks(
-    source: Source, chosen: np.ndarray, variables: Mapping[str, xr.Variable]
-) -> Iterator[tuple[dict[str, np.ndarray], Located]]:
+def read_blocks(source: Source, chosen: np.ndarray, variables: Mapping[str, xr.Variable]) -> Iterator[Tile]:
     """Yield the values of some episodes' transitions tile by tile, and what locates them.
 
     Parameters
@@ -73,8 +71,8 @@ def read_blocks(
     ------
     values : dict of str to array (M, ...)
         Perhaps views of the log; not to be written.
-    locate : callable
-        Returns position along `chosen` and time, both (M,).
+    find_episode, find_time : callable
+        Return position along `chosen`, and time, both (M,).
     """
     table = source.episodes.take(chosen)
     rows = source.view.rows + 1
@@ -101,7 +99,7 @@ def _tile(
     stop: int,
     episode_start: np.ndarray,
     is_full: bool,
-) -> tuple[dict[str, np.ndarray], Located]:
+) -> Tile:
     """Return rows `start` to `stop` of the log, and what locates them."""
     width = source.view.layout.width
     here = functools.cache(lambda: np.ascontiguousarray(labels()[:, start - first : stop - first].T).ravel())
@@ -112,20 +110,22 @@ def _tile(
         assert base is not None
         if isinstance(base[0], FieldArray):
             rows = source.view.read_rows(base[0].field.name, block, start, stop)
-            flat = rows.reshape(-1, *rows.shape[2:])
+            flat = rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
         else:
             assert isinstance(base[0], IterationArray)
             flat = np.repeat(source.iteration_of(np.arange(start, stop)), width)
         values[name] = flat if valid is None else flat[valid]
 
-    def locate() -> tuple[np.ndarray, np.ndarray]:
-        episode = here()
-        rows = np.repeat(np.arange(start, stop), width)
-        if valid is not None:
-            episode, rows = episode[valid], rows[valid]
-        return episode.astype(np.intp), rows - episode_start[episode]
+    def wanted(cells: np.ndarray) -> np.ndarray:
+        return cells if valid is None else cells[valid]
 
-    return values, locate
+    def episode() -> np.ndarray:
+        return wanted(here()).astype(np.intp)
+
+    def time() -> np.ndarray:
+        return wanted(np.repeat(np.arange(start, stop), width)) - episode_start[wanted(here())]
+
+    return values, episode, time
 
 
 def _labels(column: np.ndarray, start: np.ndarray, length: np.ndarray, first: int, end: int, width: int) -> np.ndarray:

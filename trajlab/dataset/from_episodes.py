@@ -1,7 +1,7 @@
 """A Dataset from episodes that are already cut."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,21 @@ from trajlab import names
 from trajlab.block.layout import Field, Layout
 from trajlab.block.log import Block, LogView
 from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES
-from trajlab.capture.select import select_fields
-from trajlab.capture.tree import named_leaves, under
+from trajlab.capture.tree import under
 from trajlab.dataset.build import REASONS, FinalOrigins, build_dataset, empty_dataset
+from trajlab.dataset.episode_input import Fields as _Episode
+from trajlab.dataset.episode_input import add_finals, as_list, read_episode
 from trajlab.dataset.labels import Coords, Dims, Units, make_labels
+from trajlab.dataset.schema_values import MAY_BE_SET
 from trajlab.dataset.source import Source
 from trajlab.errors import check_option, raise_all, warn_user
 from trajlab.names import EndReason
 from trajlab.padding import padding_value, shown_dtype
 from trajlab.segment import REASON_CUT, REASON_DONE, Episodes, RankMap, Rules, Span
 
-_Episode = dict[str, np.ndarray]
-
 
 def from_episodes(
-    episodes: Sequence[Mapping[str, Any]],
+    episodes: Iterable[Mapping[str, Any] | Any],
     *,
     end_reason: Sequence[str] | str | None = None,
     env: Sequence[int] | None = None,
@@ -39,8 +39,9 @@ def from_episodes(
     Parameters
     ----------
     episodes : sequence of mapping of str to array (L, ...)
-        One mapping per episode, nested as it may be. The observation (`obs` or `observation`) may have
-        L + 1 rows: the last one is then the final observation. Every episode has the same fields.
+        One mapping, NamedTuple or dataclass per episode, nested as it may be. Every episode has the same fields.
+        The final observation, where it is known, is row L + 1 of the observation (`obs` or `observation`), or
+        an entry `final_obs` (`final_observation`) of one observation, with or without an axis of size 1 for time.
     end_reason : str or sequence of str, optional
         How each episode ended. By default it follows from the fields `terminated`, `truncated` and `done`
         of its last step (``"cut"`` where none is set), or is ``"done"`` where there are none.
@@ -58,12 +59,13 @@ def from_episodes(
     ------
     ValueError
         With every problem: fields, shapes, dtypes or lengths that differ, a flag set before the last step,
-        an episode without steps. When two fields would have the same name, an end reason is unknown, or
-        `end_reason`, `env`, `iteration`, `coords` or `units` do not fit.
+        a final observation that is not one, an episode without steps. When two fields would have the same name, an end reason is unknown, or
+        `end_reason`, `env`, `iteration`, `coords` or `units` do not fit, as an end reason other than the flags say.
     KeyError
         When `dims` or `units` name no field, or `coords` no dim.
     TypeError
-        When a field is neither an array nor a tree of arrays, or of a dtype that cannot be recorded.
+        When `episodes` is no list of mappings, a field is neither an array nor a tree of arrays, or of a dtype
+        that cannot be recorded.
 
     Examples
     --------
@@ -73,15 +75,17 @@ def from_episodes(
     array([[                   1,                    2],
            [                   3, -9223372036854775808]])
     """
-    parsed = [_parsed(episode, number) for number, episode in enumerate(episodes)]
+    read = [read_episode(episode, number) for number, episode in enumerate(as_list(episodes))]
+    parsed = [episode.fields for episode in read]
     if not parsed:
         warn_user("no episode: the list given is empty")
         return empty_dataset()
     observation = next((name for name in STANDARD_NAMES["observation"] if under(name, list(parsed[0]))), None)
     leaves = under(observation, list(parsed[0])) if observation else []
     lengths, has_final = _lengths(parsed, leaves)
+    has_final |= add_finals(read, observation, leaves, lengths)
     _check_alike(parsed, lengths, has_final, leaves)
-    layout = Layout(tuple(_fields(parsed, leaves)), (), "host", "TN", (("N", 1),))
+    layout = Layout(tuple(_fields(parsed, leaves, read[0].keys)), (), "host", "TN", (("N", 1),))
     source = Source(
         *_log(parsed, layout, lengths + has_final),
         _table(lengths, has_final, _reasons(parsed, end_reason)),
@@ -105,27 +109,15 @@ def from_episodes(
     return dataset.assign_coords({names.ENV: dataset[names.ENV].copy(data=numbers)})
 
 
-def _parsed(episode: Mapping[str, Any], number: int) -> _Episode:
-    """Return the fields of one episode by their names in the Dataset; the first tells of those renamed."""
-    try:
-        _, found, leaves = named_leaves(dict(episode))
-        chosen = select_fields(None, found, {}, (), warn=number == 0)
-    except (TypeError, ValueError) as error:
-        error.add_note(f"in episode {number}")
-        raise
-    arrays = dict(zip(found, map(np.asarray, leaves), strict=True))
-    return {name: arrays[source] for name, source in chosen.items()}
-
-
 def _lengths(parsed: list[_Episode], leaves: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return each episode's length, and whether its observation has one row more."""
     lengths, finals = [], []
     for number, episode in enumerate(parsed):
         scalars = [name for name, array in episode.items() if array.ndim == 0]
         raise_all([f"{name!r} has no time axis; expected (L, ...)" for name in scalars], f"episode {number}")
-        others = [len(array) for name, array in episode.items() if name not in leaves]
         rows = [len(episode[name]) for name in leaves if name in episode]
-        length = others[0] if others else min(rows, default=0)
+        others = [len(array) for name, array in episode.items() if name not in leaves]
+        length = max(others, key=others.count) if others else min(rows, default=0)
         lengths.append(length)
         finals.append(bool(rows) and all(row == length + 1 for row in rows))
     return np.array(lengths, np.int64), np.array(finals)
@@ -157,7 +149,7 @@ def _check_alike(parsed: list[_Episode], lengths: np.ndarray, has_final: np.ndar
     raise_all(problems, "the episodes do not fit together")
 
 
-def _fields(parsed: list[_Episode], leaves: list[str]) -> list[Field]:
+def _fields(parsed: list[_Episode], leaves: list[str], keys: frozenset[str]) -> list[Field]:
     """Return the fields, the observation's leaves marked as such; strings are as wide as the widest."""
     roles = {name: slot for slot, standard in STANDARD_NAMES.items() for name in standard}
     out = []
@@ -165,7 +157,7 @@ def _fields(parsed: list[_Episode], leaves: list[str]) -> list[Field]:
         dtype = np.result_type(*(episode[name].dtype for episode in parsed)) if array.dtype.kind == "U" else array.dtype
         shown_dtype(dtype)
         role = "observation" if name in leaves else roles.get(name, "")
-        out.append(Field(name, name, array.shape[1:], dtype.newbyteorder("="), "host", role=role))
+        out.append(Field(name, name, array.shape[1:], dtype.newbyteorder("="), "host", role=role, is_key=name in keys))
     return out
 
 
@@ -207,6 +199,7 @@ def _reasons(parsed: list[_Episode], given: Sequence[str] | str | None) -> np.nd
             raise ValueError(f"end_reason has {len(texts)} entries for {len(parsed)} episodes")
         for text in texts:
             check_option("end_reason", text, EndReason)
+        raise_all(_disagreements(parsed, texts), "end_reason= does not agree with the flags")
         return np.array([numbers[text] for text in texts], np.int8)
     flags = [flag for flag in FLAG_SLOTS if flag in parsed[0]]
     if not flags:
@@ -219,6 +212,20 @@ def _reasons(parsed: list[_Episode], given: Sequence[str] | str | None) -> np.nd
             hits = [implied[flags[0]]]  # with done and one of the two others, the third follows
         out.append(max((numbers[flag] for flag in hits), default=REASON_CUT))
     return np.array(out, np.int8)
+
+
+def _disagreements(parsed: list[_Episode], reasons: list[str]) -> list[str]:
+    """Return where a flag of the last step is set that an end reason rules out, or its own is not."""
+    problems = []
+    for number, (episode, reason) in enumerate(zip(parsed, reasons, strict=True)):
+        for flag in FLAG_SLOTS:
+            if flag not in episode:
+                continue
+            is_set = bool(np.asarray(episode[flag][-1]).astype(bool).any())
+            if is_set and flag not in MAY_BE_SET[reason] or (not is_set and flag == reason):
+                state = "set" if is_set else "not set"
+                problems.append(f"episode {number}: {reason!r}, but {flag!r} is {state} at its last step")
+    return problems
 
 
 def _per_episode(name: str, values: Sequence[int] | None, count: int) -> np.ndarray:

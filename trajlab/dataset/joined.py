@@ -40,8 +40,9 @@ class Frame:
     def holding(self, first: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yield each part that holds some entries of the first axis: its number, which they are, and where in it."""
         owner = np.searchsorted(self.starts, first, side="right") - 1
-        for number in np.unique(owner):
-            here = np.flatnonzero(owner == number)
+        order = np.argsort(owner, kind="stable")
+        numbers, begins = np.unique(owner[order], return_index=True)
+        for number, here in zip(numbers, np.split(order, begins[1:]), strict=False):
             yield int(number), here, first[here] - self.starts[number]
 
     def within(self, number: int, second: np.ndarray) -> tuple[np.ndarray | slice, np.ndarray]:

@@ -1,14 +1,14 @@
 """Names, labels and units of the fields' own dims, as ArviZ takes `dims` and `coords`."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from trajlab.block.layout import Field
 from trajlab.errors import raise_all, unknown_name
-from trajlab.names import RESERVED, units_name
+from trajlab.names import RESERVED, final_name, units_name
 
 Dims = Mapping[str, Sequence[str] | str]
 """Field name to the names of its own dims; an axis letter to the name of its episode coordinate."""
@@ -84,7 +84,12 @@ def make_labels(
         When `dims` or `units` name no field, or `coords` no dim.
     ValueError
         Every other problem at once: numbers of dims, lengths of labels, a dim with two sizes.
+    TypeError
+        When one of them, or a unit, is of another type.
     """
+    for what, mapping in (("dims", dims), ("coords", coords), ("units", units)):
+        if mapping is not None and not isinstance(mapping, Mapping):
+            raise TypeError(f"{what}={mapping!r}; expected a mapping of a name to what it gets, or None")
     shapes = {field.name: field.shape for field in fields if not field.hidden}
     given = {name: dim_names(name, names) for name, names in (dims or {}).items()}
     axes = dict(axis_names or {})
@@ -96,13 +101,14 @@ def make_labels(
         if name in RESERVED or name in shapes or name in list(axes.values())[:place]:
             problems.append(f"dims[{letter!r}]: {name!r} is a name of the Dataset; choose another")
     found: dict[str, tuple[str, ...]] = {}
+    taken = RESERVED | set(shapes) | set(map(final_name, shapes)) | set(axes.values())
     for name, shape in shapes.items():
         own = given.get(name)
         twin = same_dims.get(name)
         if own is None and twin in shapes and shapes[twin] == shape:
-            own = given.get(twin) or tuple(f"{twin}_dim_{i}" for i in range(len(shape)))
+            own = given.get(twin) or _default_dims(twin, shape, taken)
         if own is None:
-            own = tuple(f"{name}_dim_{i}" for i in range(len(shape)))
+            own = _default_dims(name, shape, taken)
         if len(own) != len(shape):
             problems.append(
                 f"dims[{name!r}]={list(own)}: the field's cells have shape {shape}, so expected {len(shape)} names"
@@ -123,6 +129,15 @@ def make_labels(
     one, several = _units(units or {}, found, shapes, labels, problems)
     raise_all(problems, "labels do not fit the fields")
     return Labels(found, labels, one, several)
+
+
+def _default_dims(name: str, shape: tuple[int, ...], taken: Collection[str]) -> tuple[str, ...]:
+    """Return `obs_dim_0`, `obs_dim_1`, ...; with underscores behind a name that is taken."""
+    dims = [f"{name}_dim_{i}" for i in range(len(shape))]
+    for i in range(len(dims)):
+        while dims[i] in taken:
+            dims[i] += "_"
+    return tuple(dims)
 
 
 def _sizes(
@@ -151,6 +166,9 @@ def _units(
         if isinstance(unit, str):
             one[name] = unit
             continue
+        texts = unit.values() if isinstance(unit, Mapping) else unit
+        if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"units[{name!r}]={unit!r}; expected one text, or a text for each label of the field's dim")
         if len(dims[name]) != 1:
             problems.append(f"units[{name!r}]={unit!r}: expected one text, as the field has no single dim to list")
             continue

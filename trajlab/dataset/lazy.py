@@ -6,7 +6,7 @@ This is the only module that touches xarray's internals.
 import hashlib
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import xarray as xr
@@ -170,6 +170,16 @@ class Lazy(indexing.LazilyIndexedArray):
 
     __slots__ = ()
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Refuse: it cannot be written."""
+        _refuse_setting()
+
+    def _oindex_set(self, key: Any, value: Any) -> None:
+        _refuse_setting()
+
+    def _vindex_set(self, key: Any, value: Any) -> None:
+        _refuse_setting()
+
     def _updated_key(self, new_key: indexing.ExplicitIndexer) -> indexing.BasicIndexer | indexing.OuterIndexer:
         """Compose with a further key, made plain first: xarray wraps indices below -size, in slices too."""
         sizes = zip(new_key.tuple, self.shape, strict=True)
@@ -209,6 +219,14 @@ class Lazy(indexing.LazilyIndexedArray):
     def __deepcopy__(self, memo: dict[int, Any]) -> "Lazy":
         """Return itself: it cannot be written."""
         return self
+
+
+def _refuse_setting() -> NoReturn:
+    """Raise TypeError: what was recorded cannot be written, a loaded copy can."""
+    raise TypeError(
+        "values of a lazy Dataset cannot be set, as they are read from the recording each time; load them into memory "
+        "first: ds = ds.load(), or ds['name'] = ds['name'].load()"
+    )
 
 
 def _arrayize(
@@ -253,6 +271,9 @@ class LazyPoints(indexing.LazilyVectorizedIndexedArray):
         self._check_and_raise_if_non_basic_indexer(indexer)
         return type(self)(self.array, self._updated_key(indexer))
 
+    __setitem__ = Lazy.__setitem__
+    _oindex_set = Lazy._oindex_set
+    _vindex_set = Lazy._vindex_set
     __dask_tokenize__ = Lazy.__dask_tokenize__
     __reduce__ = Lazy.__reduce__
 

@@ -8,11 +8,11 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.capture.convention import FLAG_SLOTS
-from trajlab.dataset.fields import as_text, component_count, field_names, final_fields
+from trajlab.dataset.fields import as_text, component_count, field_names, final_fields, has_own_name, is_as_recorded
 from trajlab.dataset.lazy import READ_CELLS
 from trajlab.padding import padding_value, shown_as
 
-_MAY_BE_SET = {
+MAY_BE_SET = {
     names.TERMINATED: {names.TERMINATED, names.TRUNCATED, names.DONE},
     names.TRUNCATED: {names.TRUNCATED, names.DONE},
     names.DONE: {names.DONE},
@@ -21,19 +21,64 @@ _MAY_BE_SET = {
 """End reason to the flags that its last transition may carry; it must carry the one of the reason's own name."""
 
 
+_LOUD = "fcimM"
+"""Kinds of dtypes whose padding is hardly ever a value that was recorded."""
+
+
 def deep_problems(ds: xr.Dataset) -> list[str]:
-    """Return what the values of `mask`, the fields and the final observations have wrong; all are read once."""
+    """Return what the values of `mask`, the fields and the final observations have wrong."""
     flags = _flag_fields(ds)
     problems = _mask_problems(ds)
     for name in [*field_names(ds), names.ITERATION]:
         if name in ds.data_vars:
             problems += _field_problems(ds, name, flags.get(name))
+    return problems + _final_problems(ds) + _iteration_problems(ds)
+
+
+def _final_problems(ds: xr.Dataset) -> list[str]:
+    """Return what is wrong with the final observations: values where none is known, none where one is.
+
+    A whole observation of NaN, after which an episode terminated, may have been recorded so.
+    """
+    problems = []
+    known, reason = ds[names.FINAL_KNOWN].values, as_text(ds[names.END_REASON].values)
     for name in final_fields(ds):
-        variable, unknown = ds.variables[name], ~ds[names.FINAL_KNOWN].values
-        if _is_padded(variable):
-            wrong = _not_padding(variable[unknown].values, variable)
-            problems += _report(ds, name, np.argwhere(wrong)[:, :1], np.flatnonzero(unknown), "unknown final values")
+        variable = ds.variables[name]
+        if not is_as_recorded(variable, name):
+            continue
+        values = variable.values
+        holds = _not_padding(values, variable)
+        wrong = holds & ~known.reshape(-1, *[1] * (holds.ndim - 1))
+        problems += _report(ds, name, np.argwhere(wrong)[:, :1], "unknown final values")
+        lacking = known & ~holds.reshape(len(known), holds[:1].size).any(axis=1) & (holds[:1].size > 0)
+        if values.dtype.kind not in "im":
+            lacking &= reason != names.TERMINATED
+        if values.dtype.kind in _LOUD and lacking.any():
+            numbers = ds[names.EPISODE].values[lacking]
+            problems.append(
+                f"'final_known' is True in {len(numbers)} episodes, first in episode {numbers[0]}, where {name!r} holds "
+                "nothing but padding"
+            )
     return problems
+
+
+def _iteration_problems(ds: xr.Dataset) -> list[str]:
+    """Return whether `start_iteration` differs from the iteration of the first transition, where that is there."""
+    first = np.flatnonzero(ds[names.TIME].values == 0)
+    if names.ITERATION not in ds.data_vars or not len(first):
+        return []
+    variable = ds.variables[names.ITERATION]
+    if variable.dims != (names.EPISODE, names.TIME) or not is_as_recorded(variable, names.ITERATION):
+        return []
+    given, found = ds[names.START_ITERATION].values, variable[:, int(first[0])].values
+    wrong = np.flatnonzero((given != found) & (ds[names.LENGTH].values > 0))
+    if not len(wrong):
+        return []
+    place = wrong[0]
+    return [
+        f"'start_iteration' is not the 'iteration' of the first transition in {len(wrong)} episodes, first in episode "
+        f"{ds[names.EPISODE].values[place]}: {given[place]}, not {found[place]}"
+    ]
 
 
 def _slabs(ds: xr.Dataset, width: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
@@ -58,19 +103,20 @@ def _mask_problems(ds: xr.Dataset) -> list[str]:
 def _field_problems(ds: xr.Dataset, name: str, flag: str | None) -> list[str]:
     """Read one field and return what is wrong with its padding and, where it is a flag, its ends."""
     variable = ds.variables[name]
+    is_padded = is_as_recorded(variable, name)
     wrong_padding, wrong_flag = [], []
     width = component_count(variable)
     for here, mask in _slabs(ds, width):
-        if flag is None and not _is_padded(variable):
+        if flag is None and not is_padded:
             return []
         values = variable[here].values
         offset = np.array([here.start, 0])
-        if _is_padded(variable):
+        if is_padded:
             wrong = _not_padding(values, variable).reshape(*mask.shape, width).any(axis=-1) & ~mask
             wrong_padding.append(np.argwhere(wrong) + offset)
         if flag is not None:
             wrong_flag.append(np.argwhere(_flag_is_wrong(ds, here, values, mask, flag)) + offset)
-    problems = _report(ds, name, _joined(wrong_padding), None, "padding")
+    problems = _report(ds, name, _joined(wrong_padding), "padding")
     places = _joined(wrong_flag)
     if len(places):
         episode, time = _labels(ds, places[0])
@@ -86,33 +132,23 @@ def _joined(places: list[np.ndarray]) -> np.ndarray:
     return np.concatenate(places) if places else np.zeros((0, 2), int)
 
 
-def _is_padded(variable: xr.Variable) -> bool:
-    """Say whether a variable is a recorded one, also where `where` changed its dtype, and not one a user made."""
-    shown = shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?"))
-    if shown is None:
-        return False
-    kind = variable.dtype.kind
-    return kind == shown.kind or (kind in "fO" and shown.kind in "biu") or (kind in "OT" and shown.kind == "U")
-
-
 def _not_padding(values: np.ndarray, variable: xr.Variable) -> np.ndarray:
-    """Return where values are not the padding of the recorded dtype; NaN passes where `where` has put it."""
+    """Return where values are not the padding of the recorded dtype; NaN passes for a missing string, as files have."""
     shown = shown_as(variable.attrs[names.RECORDED_DTYPE_ATTR])
     assert shown is not None
     expected = padding_value(shown)
     if shown.kind in "fcmM":
         return ~pd.isna(values)
-    return (values != expected) & ~pd.isna(values) if values.dtype.kind in "fO" else values != expected
+    return (values != expected) & ~pd.isna(values) if values.dtype.kind == "O" else values != expected
 
 
-def _report(ds: xr.Dataset, name: str, places: np.ndarray, episodes: np.ndarray | None, what: str) -> list[str]:
+def _report(ds: xr.Dataset, name: str, places: np.ndarray, what: str) -> list[str]:
+    """Say how many cells hold something else than padding; `places` are positions along episode, or also time."""
     if not len(places):
         return []
-    first = places[0]
-    if episodes is not None:
-        where = f"episode {ds[names.EPISODE].values[episodes[first[0]]]}"
-    else:
-        where = "episode {}, time {}".format(*_labels(ds, first))
+    where = f"episode {ds[names.EPISODE].values[places[0][0]]}"
+    if len(places[0]) > 1:
+        where = "episode {}, time {}".format(*_labels(ds, places[0]))
     padding = ds[name].attrs.get(names.PADDING_ATTR)
     return [f"{name!r} holds other values than {padding!r} in {len(places)} cells of {what}, first at {where}"]
 
@@ -127,7 +163,8 @@ def _flag_fields(ds: xr.Dataset) -> dict[str, str]:
     """Return the fields that are flags and stand on their own row, each with the flag it is."""
     if "flags=previous_row" in str(ds.attrs.get(names.CONVENTION_ATTR, "")):
         return {}
-    roles = {name: ds[name].attrs.get(names.ROLE_ATTR) for name in field_names(ds) if ds[name].ndim == 2}
+    fields = [name for name in field_names(ds) if ds[name].ndim == 2 and has_own_name(ds.variables[name], name)]
+    roles = {name: ds[name].attrs.get(names.ROLE_ATTR) for name in fields}
     flags = {name: role for name, role in roles.items() if role in FLAG_SLOTS}
     return {name: role for name, role in flags.items() if list(flags.values()).count(role) == 1}
 
@@ -137,6 +174,6 @@ def _flag_is_wrong(ds: xr.Dataset, here: slice, values: np.ndarray, mask: np.nda
     reason = as_text(ds[names.END_REASON].values[here])
     is_last = ds[names.TIME].values == ds[names.LENGTH].values[here, np.newaxis] - 1
     is_set = (values != 0) & mask
-    may = np.array([flag in _MAY_BE_SET[r] for r in reason], bool)[:, np.newaxis]
+    may = np.array([flag in MAY_BE_SET[r] for r in reason], bool)[:, np.newaxis]
     must = (reason == flag)[:, np.newaxis]
     return (is_set & ~(is_last & may)) | (~is_set & is_last & must)

@@ -9,7 +9,14 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
-from trajlab.dataset.fields import choose_fields, component_count, component_labels, component_units, is_numeric
+from trajlab.dataset.fields import (
+    choose_fields,
+    component_count,
+    component_labels,
+    component_units,
+    field_names,
+    is_numeric,
+)
 from trajlab.dataset.joined import read_block, read_points
 from trajlab.dataset.lazy import (
     READ_CELLS,
@@ -51,7 +58,8 @@ def stack_fields(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> x
     TypeError
         When a field is named that does not hold real numbers.
     ValueError
-        When `ds` is not valid, or no field is left.
+        When `ds` is not valid, no field is left, or components of two fields have the same label. A Dataset of
+        no episode and no field gives an empty array.
 
     Examples
     --------
@@ -72,7 +80,7 @@ def stack_fields(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> x
     coords: dict[Any, Any] = {
         name: coord for name, coord in ds.coords.items() if set(coord.dims) <= {names.EPISODE, names.TIME}
     }
-    coords[names.FIELD] = (names.FIELD, np.array(labels), {"long_name": "field"})
+    coords[names.FIELD] = (names.FIELD, np.array(labels, np.str_), {"long_name": "field"})
     units = [unit for name in chosen for unit in component_units(ds, name)]
     if any(units):
         coords[names.units_name(names.FIELD)] = (names.FIELD, np.array(units))
@@ -90,7 +98,8 @@ def _numeric(ds: xr.Dataset, fields: str | Sequence[str] | None) -> list[str]:
                 f"tl.to_dataframe(ds) takes fields of any dtype"
             )
     numeric = [name for name in chosen if is_numeric(ds.variables[name])]
-    if not numeric:
+    is_empty = fields is None and not ds.sizes[names.EPISODE] and not field_names(ds)
+    if not numeric and not is_empty:
         raise ValueError(
             f"no field to stack with fields={fields!r}: strings are left out, and fields of more than 64 components "
             "unless named exactly"
@@ -125,7 +134,7 @@ class StackedArray(LazyArray):
             _Source(variable.copy(deep=False), int(first), variable.shape[2:])
             for variable, first in zip(variables, firsts, strict=False)
         ]
-        self.owner = np.repeat(np.arange(len(variables)), counts)
+        self.owner = np.repeat(np.arange(len(variables)), np.array(counts, np.intp))
 
     def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
         """Return cells, point by point from each variable."""

@@ -9,6 +9,7 @@ import xarray as xr
 from trajlab.analysis.actions import histogram_of
 from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.labels import LabelsArgument
 from trajlab.dataset.fields import component_units
 from trajlab.names import (
     BIN,
@@ -40,7 +41,7 @@ def plot_action_histogram(
     *,
     by: str | None = None,
     bins: int | Numbers | None = None,
-    labels: Sequence[str] | None = None,
+    labels: LabelsArgument = None,
     groups: GroupsArgument = None,
     ax: Any = None,
     **kwargs: Any,
@@ -73,7 +74,7 @@ def plot_action_histogram(
         As `action_histogram`, and when the field has more than 24 components, or `ax` does not hold one Axes for
         each.
     """
-    name = field_of(ds, field)
+    ds, name = field_of(ds, field, like=np.int64, along=by)
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     result = histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)

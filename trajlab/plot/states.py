@@ -70,7 +70,7 @@ def plot_state_trace(
         As `state_trace`, and when `episodes` is negative, the field has more than 24 components, or `ax` does not
         hold one Axes for each.
     """
-    name = field_of(ds, field)
+    ds, name = field_of(ds, field, along=by)
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
