@@ -7,7 +7,8 @@ bash .ci/venv.sh notebook,io
 mkdir -p output
 cp notebooks/*.ipynb output/
 echo "Running notebooks/01_quickstart.ipynb (about a minute)"
-.venv/bin/python -m nbconvert --log-level WARN --to notebook --execute --inplace output/01_quickstart.ipynb
-.venv/bin/python -m nbconvert --log-level WARN --to html output/01_quickstart.ipynb
+nbconvert() { .venv/bin/python -m nbconvert --log-level ERROR "$@"; }
+nbconvert --to notebook --execute --inplace output/01_quickstart.ipynb
+nbconvert --to html --CoalesceStreamsPreprocessor.enabled=True output/01_quickstart.ipynb
 echo "Done. Read it in a browser: $PWD/output/01_quickstart.html"
 echo "The executed notebook:      $PWD/output/01_quickstart.ipynb"

@@ -250,7 +250,7 @@ MUTATIONS = [
     Mutation(
         "block lost by an interrupt",
         "between the donated call and the store an interrupt loses the block",
-        edit("block/log.py", "self.box.extend(map(function, (self.box[-1][0],), (device,)))", "self.box.append(function(self.box[-1][0], device))"),
+        edit("block/log.py", "self.box.extend(map(function, (self.box[-1][0],), (row,), (device,)))", "self.box.append(function(self.box[-1][0], row, device))"),
         f"{INTERRUPT} -k warm-jax",
     ),
     Mutation(
@@ -304,13 +304,13 @@ MUTATIONS = [
     Mutation(
         "record waits",
         "record() waits for the chunk",
-        edit("recorder/session.py", "homes: dict[str, Any] = {}", "homes: dict[str, Any] = {}\n        [leaf.block_until_ready() for leaf in leaves if hasattr(leaf, 'block_until_ready')]"),
+        edit("recorder/session.py", "places, picks = self._places(part)\n", "places, picks = self._places(part)\n        [x.block_until_ready() for x in leaves if hasattr(x, 'block_until_ready')]\n"),
         "tests/recorder/test_async.py -k returns_at_once",
     ),
     Mutation(
         "every row compiles",
         "the row is a constant of the compiled function",
-        edit("block/append.py", "return jax.jit(append, donate_argnums=0)", "return lambda arrays, chunk: jax.jit(lambda a: append(a, chunk), donate_argnums=0)(arrays)"),
+        edit("block/append.py", "return jax.jit(append, donate_argnums=0)", "return lambda arrays, row, chunk: jax.jit(lambda a, c: append(a, row, c), donate_argnums=0)(arrays, chunk)"),
         "tests/recorder/test_async.py -k nothing_compiles",
     ),
 ]  # fmt: skip

@@ -10,6 +10,8 @@ from strategies import examples
 from trajlab.analysis.cut import cut_values
 from trajlab.analysis.groups import make_groups
 
+DAYS = np.arange("2026-01-01", "2026-01-10", dtype="datetime64[D]")
+
 
 def cut(values, groups=None, weights=None):
     """Return {label: values in it}."""
@@ -94,12 +96,42 @@ def test_labels_of_negative_numbers():
         (range(9), [3], ValueError, "at least two ascending numbers"),
         (range(9), [3, 1], ValueError, "at least two ascending numbers"),
         (range(9), "early", TypeError, "expected a number of groups, edges"),
+        (range(9), {}, ValueError, "names no group; expected at least one"),
+        (["a", "b"], [], ValueError, "names no group; expected at least one"),
+        (
+            range(9),
+            {"early": slice("a", "b")},
+            TypeError,
+            r"groups\['early'\]=slice\('a', 'b'.*of dtype int64 \(0, 1, 2",
+        ),
+        (range(9), {"early": ["a"]}, TypeError, r"groups\['early'\].*does not compare"),
+        (["a", "b"], {"early": slice(1, 2)}, TypeError, r"groups\['early'\].*does not compare"),
+        (DAYS, None, TypeError, r"9 different values of dtype datetime64\[D\].*slice\(None, '2026-01-01'\)"),
+        (DAYS, 2, TypeError, "9 different values of dtype datetime64"),
+        (DAYS, [0, 1], TypeError, "9 different values of dtype datetime64"),
         (range(9), {"a": slice(0, 3), "b": [3, 4]}, ValueError, r"groups\['b'\].*shares values with another"),
     ],
 )
 def test_groups_that_do_not_fit(values, groups, error, match):
     with pytest.raises(error, match=match):
-        cut(list(values), groups)
+        cut(values, groups)
+
+
+def test_times_are_chosen_by_slices():
+    found = cut(DAYS, {"early": slice(None, DAYS[1]), "late": slice("2026-01-08", None)})
+    assert {label: len(days) for label, days in found.items()} == {"early": 2, "late": 2}
+
+
+@pytest.mark.parametrize("groups", [["terminated", "done"], {"terminated": "terminated", "done": ["done"]}])
+def test_an_end_reason_that_no_episode_has_is_an_empty_group(groups):
+    ds = make_dataset([1, 1])
+    ds["end_reason"] = ("episode", ["terminated", "truncated"])
+    found = make_groups(ds, "end_reason", groups)
+    assert found.labels.tolist() == ["terminated", "done"]
+    assert found.of_episode.tolist() == [0, -1]
+    assert found.attrs["left_out"] == 1
+    with pytest.raises(KeyError, match="Did you mean 'terminated'"):
+        make_groups(ds, "end_reason", {"some": ["terminted", "truncated"]})
 
 
 def test_ranges_hold_equal_numbers_of_episodes():
@@ -127,6 +159,21 @@ def test_nan_is_in_no_group_and_reported():
     with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have NaN"):
         groups = make_groups(with_coord([0.5, np.nan, 1.5]), "x")
     assert groups.of_episode.tolist() == [0, -1, 1]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_none_among_objects_is_in_no_group(missing):
+    with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have NaN or None"):
+        groups = make_groups(with_coord(np.array(["b", missing, "a"], object)), "x")
+    assert groups.labels.tolist() == ["a", "b"]
+    assert groups.of_episode.tolist() == [1, -1, 0]
+    assert groups.attrs["left_out"] == 1
+
+
+def test_no_time_is_in_no_group():
+    with pytest.warns(UserWarning, match="1 of 2 episodes"):
+        groups = make_groups(with_coord(np.array(["2026-01-01", "NaT"], "datetime64[ns]")), "x")
+    assert groups.of_episode.tolist() == [0, -1]
 
 
 def test_text_from_a_file_is_text(tmp_path):

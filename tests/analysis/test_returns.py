@@ -100,8 +100,17 @@ def test_no_episode():
 
 def test_a_field_that_fills_the_role():
     ds = rewards([1.0, 2.0]).rename(reward="r")
-    ds["r"].attrs["role"] = "reward"
+    ds["r"].attrs |= {"role": "reward", "long_name": "r"}
     assert tl.returns(ds).item() == 3
+
+
+def test_what_was_computed_from_the_reward_is_not_taken_for_it():
+    ds = rewards([1.0, 2.0])
+    ds["reward"].attrs["role"] = "reward"
+    derived = ds.assign(scaled=ds["reward"] * 2).drop_vars("reward")
+    with pytest.raises(KeyError, match="'scaled'"):
+        tl.returns(derived)
+    assert tl.returns(derived, reward="scaled").item() == 6
 
 
 def test_a_slice_of_time_is_refused():
@@ -123,6 +132,47 @@ def test_text_is_refused():
 def test_a_discount_beyond_one_is_refused():
     with pytest.raises(ValueError, match=r"discount=1.5; expected a number from 0 to 1"):
         tl.returns(make_dataset([1]), discount=1.5)
+
+
+@pytest.mark.parametrize("discount", [np.nan, np.inf, -0.1])
+def test_a_discount_that_is_no_share_is_refused(discount):
+    with pytest.raises(ValueError, match=r"discount=.*; expected a number from 0 to 1"):
+        tl.returns(make_dataset([1]), discount=discount)
+
+
+@pytest.mark.parametrize("discount", ["0.9", None, [0.9], 1j])
+def test_a_discount_that_is_no_number_is_refused(discount):
+    with pytest.raises(TypeError, match=r"discount=.*; expected a number from 0 to 1"):
+        tl.returns(make_dataset([1]), discount=discount)
+
+
+@pytest.mark.parametrize("later", [np.inf, -np.inf, np.nan])
+def test_with_discount_zero_later_rewards_do_not_count(later):
+    assert tl.returns(rewards([1, later, 4], [8]), discount=0).values.tolist() == [1, 8]
+    assert tl.returns(rewards([np.inf, later]), discount=0).values.tolist() == [np.inf]
+    with pytest.warns(UserWarning, match="1 of 1 episodes have NaN in 'reward'"):
+        assert np.isnan(tl.returns(rewards([np.nan, later]), discount=0).item())
+
+
+def test_an_infinite_reward_counts_however_late():
+    late = np.zeros(3000)
+    late[0], late[-1] = 1, np.inf
+    assert tl.returns(rewards(late, -late), discount=0.5).values.tolist() == [np.inf, -np.inf]
+
+
+def test_infinities_that_cancel_are_not_called_nan_rewards():
+    with pytest.warns(UserWarning, match="1 of 2 episodes have both inf and -inf in 'reward'") as seen:
+        result = tl.returns(rewards([np.inf, -np.inf], [2]))
+    np.testing.assert_equal(result.values, [np.nan, 2])
+    assert len(seen) == 1
+
+
+def test_a_dim_called_as_the_result_is_refused():
+    ds = tl.from_episodes([{"reward": np.ones((2, 3))}], dims={"reward": ["return"]})
+    with pytest.raises(
+        ValueError, match=r"dim 'return', a name that the result uses itself; rename it first: ds.rename"
+    ):
+        tl.returns(ds)
 
 
 def test_a_misspelt_field():

@@ -243,3 +243,46 @@ def test_text_is_refused():
 def test_a_misspelt_field():
     with pytest.raises(KeyError, match="Did you mean 'obs'"):
         tl.state_trace(make_dataset([1]), "obss")
+
+
+def test_no_episode_and_no_field():
+    with pytest.warns(UserWarning, match="no episode"):
+        blank = tl.from_episodes([])
+    trace = tl.state_trace(blank, "state.position", by="seed")
+    assert trace["mean"].dims == ("seed", "time")
+    assert (trace["mean"].shape, trace["mean"].dtype) == ((0, 0), np.float64)
+    assert (trace["n"].shape, trace["n"].dtype) == ((0, 0), np.int64)
+    assert trace["quantiles"].dims == ("quantile", "seed", "time")
+    assert tl.state_trace(blank, "x")["mean"].shape == (0,)
+    with pytest.raises(KeyError, match="'length'"):
+        tl.state_trace(blank, "length")
+
+
+@pytest.mark.parametrize("by", [None, "env", "iteration"])
+def test_no_time_step(by):
+    trace = tl.state_trace(heights([1, 5], [3]).isel(time=slice(0, 0)), "height", by=by)
+    assert trace.sizes["time"] == 0
+    assert trace["n"].sum() == 0
+
+
+@pytest.mark.parametrize("dim", ["mean", "std", "n", "quantiles"])
+def test_a_dim_called_as_the_result_is_refused(dim):
+    ds = tl.from_episodes([{"obs": np.ones((2, 3))}], dims={"obs": [dim]})
+    with pytest.raises(ValueError, match=f"'obs' has the dim '{dim}', a name that the result uses itself"):
+        tl.state_trace(ds, "obs")
+    assert tl.state_trace(ds.rename({dim: "axis"}), "obs")["mean"].dims == ("time", "axis")
+
+
+def test_the_group_of_rows_is_sorted_once(monkeypatch):
+    made = []
+    real = moments._indicator
+    monkeypatch.setattr(moments, "_indicator", lambda *args: made.append(args) or real(*args))
+    taken = moments.Moments(2, 3)
+    index, rows = np.array([0, 1, 0]), np.arange(9.0).reshape(3, 3)
+    taken.add(index, rows)
+    made.clear()
+    taken.add(index, rows)
+    assert len(made) == 1
+    mean, std = taken.result(np.array([4, 2]))
+    assert mean.tolist() == [[3, 4, 5], [3, 4, 5]]
+    assert std.tolist() == [[3, 3, 3], [0, 0, 0]]

@@ -95,6 +95,28 @@ def test_whole_episodes_are_needed(ds):
         episode_table(ds.isel(time=slice(1, None)))
 
 
+@pytest.mark.parametrize("make_it", ["assign", "assign_coords"])
+def test_a_variable_called_return_is_kept_beside_the_computed_one(ds, make_it):
+    own = getattr(ds, make_it)({"return": ("episode", [1.0, 2, 3, 4])})
+    with pytest.warns(UserWarning, match="'return' of the Dataset is the column 'return_'"):
+        table = episode_table(own)
+    assert table["return_"].tolist() == [1, 2, 3, 4]
+    assert table["return"].tolist() == episode_table(ds)["return"].tolist()
+    with pytest.warns(UserWarning, match="'return__'"):
+        table = episode_table(own.assign(return_=("episode", list("abcd"))))
+    assert table["return_"].tolist() == list("abcd")
+    assert table["return__"].tolist() == [1, 2, 3, 4]
+    assert episode_table(own.drop_vars("reward"))["return"].tolist() == [1, 2, 3, 4]
+
+
+def test_no_episode_and_no_field():
+    with pytest.warns(UserWarning, match="no episode"):
+        blank = from_episodes([])
+    assert episode_table(blank)["return"].tolist() == []
+    assert to_dataframe(blank).shape[0] == 0
+    assert to_dataframe(blank, ["obs", "-img*"])["obs"].tolist() == []
+
+
 def test_no_episode(ds):
     table = episode_table(ds.isel(episode=[]))
     assert table.shape == (0, 9)

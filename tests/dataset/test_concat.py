@@ -9,6 +9,8 @@ import xarray as xr
 from trajlab.dataset.concat import concat
 from trajlab.dataset.fields import field_names
 from trajlab.dataset.from_episodes import from_episodes
+from trajlab.dataset.joined import JoinedArray
+from trajlab.dataset.lazy import lazy_base
 from trajlab.dataset.schema import validate
 from trajlab.dataset.views import transitions
 
@@ -407,3 +409,70 @@ def test_a_read_that_is_mostly_padding_warns(make, monkeypatch):
     array = whole["wide"].variable._data.array
     assert array.cells_of([np.arange(41), np.arange(300)]) == 340
     assert array.cells_of([np.array([40, 0]), np.array([5, 0, 7])]) == 4
+
+
+# Again and again ------------------------------------------------------------------------------------------------
+
+
+def joined_array(ds, name):
+    """Return the array beneath a variable, whose parts must be joined no further."""
+    array, _ = lazy_base(ds[name].variable)
+    assert isinstance(array, JoinedArray)
+    for part in array.parts:
+        base = None if part is None else lazy_base(part)
+        assert base is None or not isinstance(base[0], JoinedArray)
+    return array
+
+
+def episodes(number):
+    obs = np.arange(number % 3 + 2.0) + 10 * number
+    return [{"obs": obs, "action": np.arange(len(obs) - 1)}, {"obs": obs[:2] * 2, "action": np.arange(1)}]
+
+
+def test_a_loop_of_concats_is_as_one():
+    parts = [from_episodes(episodes(number)) for number in range(180)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = concat([whole, part])
+    once = concat(parts)
+    for name in ("obs", "action", "final_obs", "iteration"):
+        np.testing.assert_array_equal(whole[name], once[name])
+    assert len(joined_array(whole, "obs").parts) == 180
+    assert joined_array(whole, "obs").frame is joined_array(whole, "action").frame
+    validate(whole, deep=True)
+    assert transitions(whole).equals(transitions(once).assign_coords(run=transitions(whole)["run"]))
+
+
+@pytest.mark.parametrize(
+    "select",
+    [slice(1, 4), [0, 2, 3, 5], slice(None, None, -1), [5, 0, 4, 1, 3], slice(0, 0), [2]],
+    ids=str,
+)
+def test_a_selection_is_joined_again(select):
+    inner = concat([from_episodes(episodes(number)) for number in (0, 1, 2)])
+    part, other = inner.isel(episode=select), from_episodes(episodes(4))
+    whole, expected = concat([part, other]), concat([part.load(), other.load()])
+    for name in ("obs", "action", "final_obs", "iteration", "mask"):
+        np.testing.assert_array_equal(whole[name], expected[name])
+    validate(whole, deep=True)
+    xr.testing.assert_equal(transitions(whole), transitions(expected))
+    if select != [5, 0, 4, 1, 3] and part.sizes["episode"]:
+        joined_array(whole, "obs")
+
+
+def test_the_last_few_of_a_loop_hold_no_others():
+    whole = from_episodes(episodes(0))
+    for number in range(1, 30):
+        whole = concat([whole, from_episodes(episodes(number))]).isel(episode=slice(-4, None))
+    array, _ = lazy_base(whole["obs"].variable)
+    assert len(array.parts) <= 3
+    np.testing.assert_array_equal(whole["obs"].values[-1, :2], [290 * 2, np.nan])
+
+
+def test_a_variable_that_was_added_between():
+    inner = concat([from_episodes(episodes(number)) for number in (0, 1)])
+    inner = inner.assign(twice=inner["obs"] * 2)
+    other = from_episodes(episodes(2))
+    whole = concat([inner, other.assign(twice=other["obs"] * 2)])
+    np.testing.assert_array_equal(whole["twice"], whole["obs"] * 2)
+    np.testing.assert_array_equal(transitions(whole)["twice"], transitions(whole)["obs"] * 2)

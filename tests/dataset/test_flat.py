@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ragged import FIELDS, FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
+import trajlab as tl
 from trajlab.dataset import flat
 from trajlab.dataset.flat import iter_flat
 
@@ -105,12 +106,29 @@ def test_an_added_variable_counts_as_a_field():
     assert gather(ds, ["twice", "reward"]) == expected(ds.load(), ["twice", "reward"])
 
 
-def test_places_are_computed_only_when_asked():
-    ds = make_dataset([3, 1]).load()
+@pytest.mark.parametrize("form", ["lazy", "loaded", "dask", "joined"])
+def test_each_place_is_computed_only_when_asked(form, monkeypatch):
+    ds = tl.concat([make_dataset([3, 1])]) if form == "joined" else in_form(make_dataset([3, 1]), form)
     (batch,) = iter_flat(ds, ["action"])
-    assert "_located" not in vars(batch)
-    assert len(batch.time) == 4
-    assert "_located" in vars(batch)
+    monkeypatch.setattr("trajlab.dataset.cells.CellSpan.time", property(lambda span: pytest.fail("time computed")))
+    assert sorted(batch.episode) == [0, 0, 0, 1]
+    assert "time" not in vars(batch)
+    monkeypatch.undo()
+    assert sorted(batch.time) == [0, 0, 1, 2]
+    (batch,) = iter_flat(ds, ["action"])
+    assert sorted(batch.time) == [0, 0, 1, 2]
+    assert "episode" not in vars(batch)
+
+
+def test_fields_of_no_component():
+    rows = {"obs": np.zeros((6, 2, 0)), "a": np.arange(12).reshape(6, 2), "done": np.zeros((6, 2), bool)}
+    lazy = tl.from_rollout(rows)
+    for ds in (lazy, lazy.load(), lazy.isel(time=slice(1, 4)), tl.concat([lazy, lazy])):
+        count = int(ds["mask"].sum())
+        assert tl.transitions(ds)["obs"].shape == (count, 0)
+        assert tl.to_dataframe(ds).columns.tolist()[-2:] == ["a", "done"]
+        assert tl.stack_fields(ds)["field"].values.tolist() == ["a", "done"]
+        tl.validate(ds, deep=True)
 
 
 @pytest.mark.parametrize("form", ["lazy", "loaded", "dask"])

@@ -339,3 +339,20 @@ def test_any_chain_of_selections(data):
             name = {"shared": f"shared_{round_number}"}
             lazy, expected = (xr.Variable([name.get(d, d) for d in v.dims], v._data) for v in (lazy, expected))
         same(lazy, expected)
+
+
+@pytest.mark.parametrize("change", [lambda a: a, lambda a: a.transpose("time", "episode")], ids=["plain", "transposed"])
+@pytest.mark.parametrize(
+    "key",
+    [(0, 0), ([0, 1], slice(None)), {"episode": xr.DataArray([0, 1], dims="p")}],
+    ids=["basic", "outer", "points"],
+)
+def test_setting_values_names_the_mend(change, key):
+    ds = from_episodes([{"reward": np.ones(2)}, {"reward": np.ones(2)}])
+    field = change(ds["reward"])
+    with pytest.raises(TypeError, match=r"values of a lazy Dataset cannot be set.*ds = ds\.load\(\)"):
+        field[key] = 9
+    ds = ds.load()
+    field = change(ds["reward"])
+    field[key] = 9
+    assert (field[key] == 9).all()

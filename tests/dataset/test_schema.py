@@ -401,3 +401,101 @@ def test_text_of_any_dtype():
         values = as_text(np.array([["a", "bcd"]], dtype))
         assert values.dtype.kind == "U"
         assert values.tolist() == [["a", "bcd"]]
+
+
+# What a user computed from a field ------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["lazy", "loaded"])
+def recorded(request):
+    """A recorded Dataset of two environments: an episode that terminated, and two that were cut."""
+    done = np.zeros((6, 2), bool)
+    done[2, 0] = True
+    rows = np.arange(12.0).reshape(6, 2)
+    chunk = {"obs": rows, "action": rows.astype(np.int32), "reward": rows, "terminated": done, "next_obs": rows + 2}
+    ds = tl.from_rollout(chunk)
+    return ds.load() if request.param == "loaded" else ds
+
+
+COMPUTED = {
+    "integers": lambda ds: ds.assign(k=ds.action % 2),
+    "filled": lambda ds: ds.assign(k=ds.obs.fillna(0)),
+    "halved": lambda ds: ds.assign(k=ds.action / 2),
+    "negated": lambda ds: ds.assign(k=~ds.terminated),
+    "final": lambda ds: ds.assign(final_k=ds.final_obs.fillna(0), k=ds.obs.fillna(0)),
+}
+
+
+@pytest.mark.parametrize("change", COMPUTED.values(), ids=COMPUTED)
+def test_what_was_computed_needs_no_padding(recorded, change):
+    ds = change(recorded)
+    validate(ds, deep=True)
+    validate(tl.concat([ds, ds]), deep=True)
+
+
+def test_a_computed_flag_hides_no_recorded_one(recorded):
+    flag = recorded["terminated"].values.copy()
+    flag[0, 1] = True
+    broken = recorded.assign(terminated=recorded["terminated"].copy(data=flag), running=~recorded["terminated"])
+    with pytest.raises(ValueError, match=r"flag 'terminated' does not agree .* first at episode 0"):
+        validate(broken, deep=True)
+
+
+def test_what_was_computed_fills_no_role(recorded):
+    ds = recorded.assign(scaled=recorded.reward * 2)
+    assert resolve_field(ds, "reward") == "reward"
+    with pytest.raises(KeyError, match=r"as recorded \(there is 'scaled': renamed, or computed from it;.*'reward'"):
+        tl.returns(ds.drop_vars("reward"))
+    assert tl.returns(ds.drop_vars("reward"), reward="scaled").values[0] == 2 * (0 + 2 + 4)
+    with pytest.raises(KeyError, match="'obs' as recorded|'observation' as recorded"):
+        resolve_field(recorded.assign(k=recorded.obs + 1).drop_vars("obs"), "obs")
+
+
+def test_a_role_recorded_under_another_name_beside_what_was_computed():
+    rows = {"obs": np.zeros((3, 1)), "r": np.ones((3, 1)), "done": np.array([[0], [0], [1]])}
+    ds = tl.from_rollout(rows, convention=tl.Convention(reward="r"))
+    assert tl.returns(ds.assign(scaled=ds.r * 2)).item() == 3
+
+
+def test_a_computed_final_value_is_no_final_observation(recorded):
+    ds = recorded.assign(final_score=recorded.final_obs * 2).drop_vars("final_obs")
+    assert final_names(ds) == []
+    assert "final_score" in tl.transitions(ds)
+    assert final_names(recorded.drop_vars("obs")) == ["final_obs"]
+
+
+# Coordinates that only the values contradict --------------------------------------------------------------------
+
+
+def test_a_final_observation_that_is_not_known(loaded):
+    known = loaded.assign_coords(final_known=("episode", np.ones(4, bool)))
+    validate(known)
+    with pytest.raises(ValueError, match="'final_known' is True in 1 episodes, first in episode 3, where 'final_obs'"):
+        validate(known, deep=True)
+
+
+def test_a_final_observation_of_integers_that_is_not_known():
+    episodes = [{"obs": np.arange(3), "reward": np.ones(2)}, {"obs": np.arange(2), "reward": np.ones(2)}]
+    ds = from_episodes(episodes)
+    validate(ds, deep=True)
+    assert ds["final_known"].values.tolist() == [True, False]
+    with pytest.raises(ValueError, match="'final_known' is True in 1 episodes, first in episode 1"):
+        validate(ds.assign_coords(final_known=("episode", [True, True])), deep=True)
+
+
+def test_an_observation_of_nan_may_have_ended_an_episode():
+    obs = np.array([1.0, np.nan])
+    validate(from_episodes([{"obs": obs, "action": np.arange(1)}], end_reason="terminated"), deep=True)
+
+
+def test_a_start_iteration_that_is_another(ds):
+    validate(ds.isel(time=slice(1, None)), deep=True)
+    wrong = ds.assign_coords(start_iteration=("episode", [0, 1, 7, 8]))
+    validate(wrong)
+    message = "'start_iteration' is not the 'iteration' .* in 2 episodes, first in episode 2: 7, not 2"
+    with pytest.raises(ValueError, match=message):
+        validate(wrong, deep=True)
+    with pytest.raises(ValueError, match=message):
+        validate(wrong.isel(time=[3, 0]), deep=True)
+    validate(wrong.isel(time=slice(1, None)), deep=True)
+    validate(wrong.drop_vars("iteration"), deep=True)

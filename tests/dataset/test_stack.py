@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import trajlab as tl
 from trajlab.dataset.from_episodes import from_episodes
 from trajlab.dataset.stack import stack_fields
 
@@ -198,3 +199,36 @@ def test_of_a_part(ds, loaded):
 def test_not_valid(loaded):
     with pytest.raises(ValueError, match="single episode"):
         stack_fields(loaded.isel(episode=1))
+
+
+def test_no_episode_and_no_field():
+    with pytest.warns(UserWarning, match="no episode"):
+        empty = from_episodes([])
+    for ds in (empty, tl.Recorder(enabled=False).to_dataset()):
+        stacked = stack_fields(ds)
+        assert stacked.sizes == {"episode": 0, "time": 0, "field": 0}
+        assert stacked.values.shape == (0, 0, 0)
+    with pytest.raises(KeyError, match="no field 'obs'"):
+        stack_fields(empty, ["obs"])
+
+
+@pytest.mark.parametrize("function", [stack_fields, tl.to_dataframe])
+def test_components_of_one_name_are_refused(function):
+    ds = from_episodes([{"obs": np.array([[1.0, 2.0]]), "obs[0]": np.array([3.0]), "obs[9]": np.ones(1)}])
+    with pytest.raises(ValueError, match=r"fields 'obs' and 'obs\[0\]' would both have a column 'obs\[0\]'"):
+        function(ds)
+    with pytest.raises(ValueError, match=r"fields 'obs' and 'obs\[0\]' would both"):
+        function(ds, ["obs[0]", "obs"])
+    function(ds, ["obs", "obs[9]"])
+    function(ds.rename({"obs[0]": "first"}))
+
+
+def test_labels_with_commas_stay_apart():
+    ds = from_episodes(
+        [{"obs": np.arange(4.0).reshape(1, 2, 2)}],
+        dims={"obs": ["a", "b"]},
+        coords={"a": ["x,y", "x"], "b": ["z", "y,z"]},
+    )
+    labels = ["obs[0,0]", "obs[0,1]", "obs[1,0]", "obs[1,1]"]
+    assert stack_fields(ds)["field"].values.tolist() == labels
+    assert tl.to_dataframe(ds)[labels].values.tolist() == [[0, 1, 2, 3]]

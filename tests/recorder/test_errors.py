@@ -50,8 +50,8 @@ ALWAYS = {
     "a flag with more dims": (changed(terminated=lambda x: x[..., None]), ValueError, r"the flag 'terminated' has shape \(5, 3, 1\); expected"),
     "a flag of text": (changed(terminated=np.full((5, 3), "no")), ValueError, "the flag 'terminated' has dtype <U2; expected bool or a number"),
     "no rows": (lambda rows, start: jax.tree.map(lambda x: x[:0], rows), ValueError, r"the chunk is empty: its leading dims \(T, N\) are \(0, 3\)"),
-    "a number": (changed(reward=1.5), TypeError, r"field 'reward' is a float \(1.5\); expected a JAX or NumPy array.*np.asarray"),
-    "a text": (changed(action="left"), TypeError, r"field 'action' is a str \(left\); expected a JAX or NumPy array"),
+    "a number": (changed(reward=1.5), TypeError, r"field 'reward' is of type float \(1.5\); expected a JAX or NumPy array.*np.asarray"),
+    "a text": (changed(action="left"), TypeError, r"field 'action' is of type str \(left\); expected a JAX or NumPy array"),
     "objects": (changed(action=np.full((5, 3), None)), (TypeError, ValueError), "field 'action'.* dtype object"),
     "no flags": (without("terminated", "truncated"), ValueError, "no flag marks the ends of episodes: looked for 'terminated', 'truncated', 'done'|missing from this chunk: 'terminated', 'truncated'"),
     "a single array": (lambda rows, start: rows["reward"], ValueError, "the chunk is a single array without a name; expected a dict, NamedTuple or dataclass"),
@@ -111,7 +111,7 @@ MASKS = {
     "of JAX": (jnp.ones((5, 4), bool), ValueError, r"mask has shape \(5, 4\)"),
     "a list": ([[True] * 3] * 4, ValueError, r"mask has shape \(4, 3\)"),
     "text": (np.full((5, 3), "x"), ValueError, "mask has dtype <U1; expected bool"),
-    "a number": (3, TypeError, r"mask is a int \(3\); expected a bool array"),
+    "a number": (3, TypeError, r"mask is of type int \(3\); expected a bool array"),
 }
 
 

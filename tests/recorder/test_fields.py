@@ -396,5 +396,5 @@ def test_a_field_may_be_called_as_a_final_observation():
 
 @pytest.mark.parametrize("leaf", [1.0, "text", None.__class__, object(), SimpleNamespace(x=1)], ids=lambda leaf: type(leaf).__name__)
 def test_leaves_that_are_no_arrays_are_refused(leaf):
-    with pytest.raises(TypeError, match=r"field 'info.odd' is a \w+ .*; expected a JAX or NumPy array"):
+    with pytest.raises(TypeError, match=r"field 'info.odd' is of type \w+ .*; expected a JAX or NumPy array"):
         tl.from_rollout({"info": {"odd": leaf}, "done": DONE})

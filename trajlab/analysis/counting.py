@@ -35,7 +35,7 @@ class ValueCounter:
         missing : array (M, component) of bool, optional
             What is not to be counted.
         """
-        if group is not None and (group < 0).any():
+        if group is not None and group.min(initial=0) < 0:
             kept = group >= 0
             values, group = values[kept], group[kept]
             missing = None if missing is None else missing[kept]
@@ -91,8 +91,9 @@ def _sorted_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _table_index(codes: np.ndarray, group: np.ndarray | None, width: int) -> np.ndarray:
     """Return the place of each code (M, component) in a flat table (group, component, width)."""
     components = codes.shape[1]
-    if group is None and components == 1:
-        return codes
+    if components == 1:
+        codes = codes.astype(np.intp, copy=False) if codes.dtype.kind == "u" and codes.dtype.itemsize == 8 else codes
+        return codes if group is None else (group * width + codes[:, 0])[:, None]
     index = codes.astype(np.intp)
     if components > 1:
         index += np.arange(components) * width
@@ -119,7 +120,7 @@ class BinCounter:
 
     def add(self, values: np.ndarray, group: np.ndarray | None = None) -> None:
         """Count `values` (M, component); entries of `group` (M,) below 0 are left out."""
-        if group is not None and (group < 0).any():
+        if group is not None and group.min(initial=0) < 0:
             kept = group >= 0
             values, group = values[kept], group[kept]
         values = values.astype(np.float64)
@@ -185,7 +186,7 @@ def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
     if np.isnan(smallest):
         smallest, largest = 0.0, 1.0
     limit = float(np.finfo(np.float64).max)
-    room = 2.0 * bins * float(np.spacing(min(2 * max(abs(smallest), abs(largest)), limit)))
+    room = 4.0 * bins * float(np.spacing(min(max(abs(smallest), abs(largest)), limit / 2)))
     least = max(room, 1.0) if smallest == largest else room
     if largest / 2 - smallest / 2 < least / 2:
         smallest, largest = _widened(smallest, largest, least, limit)

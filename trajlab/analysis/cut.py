@@ -81,7 +81,7 @@ def _by_number(
 
 def _no_ranges(values: np.ndarray, by: str) -> TypeError:
     """Return the error for values that are neither text nor numbers, such as times."""
-    some = f"groups={{'early': slice(None, np.{values[0]!r})}}" if values.dtype.kind in "mM" else "a mapping, groups="
+    some = f"groups={{'early': slice(None, {str(values[0])!r})}}" if values.dtype.kind in "mM" else "a mapping, groups="
     return TypeError(
         f"by={by!r} has {len(values)} different values of dtype {values.dtype}, which are not cut into ranges; say "
         f"which with {some}, or group by numbers made of them"
@@ -153,6 +153,9 @@ def _check_texts(values: np.ndarray, chosen: np.ndarray, selector: Any, by: str)
 
 def _selected(values: np.ndarray, selector: Any) -> np.ndarray:
     if isinstance(selector, slice):
+        if values.dtype.kind in "mM":
+            ends = (None if end is None else np.asarray(end, values.dtype) for end in (selector.start, selector.stop))
+            selector = slice(*ends)
         chosen = np.ones(len(values), bool)
         if selector.start is not None:
             chosen &= values >= selector.start

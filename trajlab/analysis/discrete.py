@@ -59,7 +59,7 @@ def _kind_of_floats(ds: xr.Dataset, name: str, was: str) -> str | None:
         smallest, largest = min(smallest, float(rows.min(initial=0))), max(largest, float(rows.max(initial=0)))
     if was == "b" and smallest == 0 and largest <= 1:
         return "b"
-    if -(2.0**63) <= smallest and largest < 2.0**63:
+    if smallest >= -(2.0**63) and largest < 2.0**63:
         return "i"
     return "u" if smallest == 0 and largest < 2.0**64 else None
 

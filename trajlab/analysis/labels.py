@@ -38,7 +38,9 @@ def _key(value: Any) -> int | str:
         return str(value)
     if isinstance(value, bool | np.bool_ | int | np.integer) or (isinstance(value, float) and value.is_integer()):
         return int(value)
-    raise ValueError(f"labels= has the key {value!r}; expected the values of the field, as in {{0: 'left', 1: 'right'}}")
+    raise ValueError(
+        f"labels= has the key {value!r}; expected the values of the field, as in {{0: 'left', 1: 'right'}}"
+    )
 
 
 def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

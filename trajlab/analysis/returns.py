@@ -95,7 +95,7 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
 
 def check_discount(discount: Any) -> None:
     """Raise unless a discount is a number from 0 to 1."""
-    if not isinstance(discount, numbers.Real) and not (isinstance(discount, np.ndarray) and discount.ndim == 0):
+    if not isinstance(discount, numbers.Real) and not (np.ndim(discount) == 0 and hasattr(discount, "dtype")):
         raise TypeError(f"discount={discount!r}; expected a number from 0 to 1")
     if not 0 <= float(discount) <= 1:
         raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")

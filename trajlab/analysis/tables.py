@@ -1,5 +1,6 @@
 """pandas tables: one row per episode, or one per transition."""
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from trajlab import names
-from trajlab.analysis.common import is_blank
+from trajlab.analysis.common import field_of, is_blank
 from trajlab.analysis.returns import sum_rewards
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
@@ -31,7 +32,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
         Index `episode`. Columns: the coordinates over `episode` (`length`, `env`, `end_reason`, `complete`,
         ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
         (``return[x]`` for each component of one that has several); and variables over `episode` alone, one of
-        that very name with a trailing underscore. The length and return of an episode that is not `complete` are lower bounds.
+        that very name with a trailing underscore. The length and return of an episode that is not `complete`
+        are lower bounds.
 
     Raises
     ------
@@ -128,7 +130,11 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
     [0.75, 2.0]
     """
     validate(ds)
-    chosen = [] if is_blank(ds) else choose_fields(ds, fields)[0]
+    if is_blank(ds) and fields is not None:
+        given = [fields] if isinstance(fields, str) else fields
+        plain = [name for name in given if not name.startswith("-") and not set(name) & set("*?[")]
+        ds, fields = functools.reduce(lambda ds, name: field_of(ds, name)[0], plain, ds), plain
+    chosen, _ = choose_fields(ds, fields)
     cells = Cells.of(ds)
     episode, time = cells.span(0, len(cells)).locate()
     columns = {name: ds[name].values[episode] for name in _origins(ds)}

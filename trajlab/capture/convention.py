@@ -213,6 +213,9 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
         if slots[slot]:
             paths[slot], found[slot] = path, f"{'function' if callable(value) else path} ({how})"
     _check_flags(slots, names)
+    missing = {slot for slot in FLAG_SLOTS if not slots[slot]}
+    if len(missing) == len(FLAG_SLOTS) - 1 and "done" in missing:
+        found |= {slot: "none (not found)" for slot in sorted(missing - {"done"})}
     for slot in ("next_observation", "final_observation"):
         if slots[slot] and not _is_like_observation(slots, paths, slot):
             if getattr(convention, slot) != "auto":

@@ -163,7 +163,7 @@ class Plan:
         if len(shape) != len(lead):
             raise ValueError(
                 f"the flag {flag!r} has shape {shape}; expected {len(lead)} dims, {_lead_text(lead)}. "
-                "Name another with Convention(done=...), or other axes with Convention(axes=...)"
+                f"{_axes_hint(len(shape) - len(lead))}"
             )
         sizes = tuple((letter, shape[lead.index(letter)]) for letter in letters)
         total = math.prod(size for _, size in sizes)
@@ -228,7 +228,7 @@ class Plan:
         `part` is the number of environments of a partial step. Raises ValueError with every problem.
         """
         if not (mask is None or isinstance(mask, (np.ndarray, jax.Array))):
-            raise TypeError(f"mask is a {type(mask).__name__} ({str(mask)[:60]}); expected a bool array")
+            raise TypeError(f"mask is of type {type(mask).__name__} ({str(mask)[:60]}); expected a bool array")
         signature = (
             is_step,
             part,
@@ -268,7 +268,10 @@ class Plan:
             axes, sizes = "N", {"N": part}
         flag, flag_source = leaves[-1], self._flag_sources()[-1]
         if flag.ndim != len(axes):
-            raise ValueError(f"the flag {flag_source!r} has shape {tuple(flag.shape)}; expected {_lead_text(axes)}")
+            raise ValueError(
+                f"the flag {flag_source!r} has shape {tuple(flag.shape)}; expected {_lead_text(axes)}. "
+                f"{_axes_hint(flag.ndim - len(axes))}"
+            )
         for letter, got in zip(axes, flag.shape, strict=True):
             if letter in sizes and got != sizes[letter] and part is None:
                 raise ValueError(
@@ -276,7 +279,10 @@ class Plan:
                     "their number is fixed for a recorder. Use one Recorder for each"
                 )
             if letter == "N" and part is not None and got != part:
-                raise ValueError(f"the flag {flag_source!r} has {got} entries for the {part} environments of envs=")
+                raise ValueError(
+                    f"the flag {flag_source!r} has {got} entries for the {part} environments of envs=; "
+                    "give arrays of just these, or a bool mask as envs="
+                )
         if 0 in flag.shape and part is None:
             raise ValueError(f"the chunk is empty: its leading dims {_lead_text(axes)} are {tuple(flag.shape)}")
         lead = tuple(flag.shape)
@@ -347,6 +353,13 @@ def _fits(got: Any, stored: np.dtype) -> bool:
         return False
     is_shorter = got.kind == stored.kind and got.kind in "US" and got.itemsize <= stored.itemsize
     return is_shorter or got.newbyteorder("=") == stored
+
+
+def _axes_hint(surplus: int) -> str:
+    """Return what may be meant by leading dims that are too few or too many."""
+    if surplus < 0:
+        return "A single step goes to record_step(); a single environment needs an axis of its own, x[:, None]"
+    return "A chunk of several steps goes to record(); further leading axes are named by Convention(axes=...)"
 
 
 def _lead_text(axes: str) -> str:

@@ -44,7 +44,7 @@ def _check_arrays(names: tuple[str, ...], leaves: list[Leaf]) -> None:
     for name, leaf in zip(names, leaves, strict=True):
         if not isinstance(leaf, (jax.Array, np.ndarray)):
             raise TypeError(
-                f"field {name!r} is a {type(leaf).__name__} ({str(leaf)[:60]}); expected a JAX or NumPy array. "
+                f"field {name!r} is of type {type(leaf).__name__} ({str(leaf)[:60]}); expected a JAX or NumPy array. "
                 "Convert it with np.asarray, or leave it out of the chunk"
             )
 

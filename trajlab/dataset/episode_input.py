@@ -156,7 +156,7 @@ def _final_problems(episode: EpisodeInput, observation: str | None, leaves: list
                 f"{name!r} is given, and {leaf!r} has {len(array)} rows where {length} steps are; leave one out"
             )
         elif last.shape not in (cell, (1, *cell)):
-            mend = f"; give its last row, {name}[-1]" if len(last.shape) == array.ndim and last.shape[1:] == cell else ""
+            mend = f"; give its last row, {name}[-1]" if last.ndim > 0 and last.shape[1:] == cell else ""
             problems.append(
                 f"{name!r} has shape {last.shape}; expected one observation, {cell} or {(1, *cell)}, as {leaf!r} has "
                 f"shape {array.shape}{mend}"

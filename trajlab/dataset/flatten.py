@@ -72,9 +72,9 @@ class Flattener:
 def _joined_base(variable: xr.Variable, lead: int) -> tuple[JoinedArray, tuple[Any, ...]] | None:
     """Return the joined array beneath a variable, and its key, where nothing but episodes is selected of it."""
     base = lazy_base(variable)
-    if base is None or not isinstance(base[0], JoinedArray) or base[0].lead != lead:
+    array, key = base or (None, ())
+    if not isinstance(array, JoinedArray) or array.lead != lead:
         return None
-    array, key = base
     is_whole = all(isinstance(k, slice) and k == slice(None) for k in key[1:])
     return (array, key) if is_whole and isinstance(key[0], slice | np.ndarray) else None
 

@@ -58,9 +58,9 @@ def from_episodes(
     Raises
     ------
     ValueError
-        With every problem: fields, shapes, dtypes or lengths that differ, a flag set before the last step,
-        a final observation that is not one, an episode without steps. When two fields would have the same name, an end reason is unknown, or
-        `end_reason`, `env`, `iteration`, `coords` or `units` do not fit, as an end reason other than the flags say.
+        With every problem: fields, shapes, dtypes or lengths that differ, a flag set before the last step, a
+        final observation that is not one, an episode without steps. When two fields would have the same name,
+        an end reason is unknown or not what the flags say, or `env`, `iteration`, `coords` or `units` do not fit.
     KeyError
         When `dims` or `units` name no field, or `coords` no dim.
     TypeError
@@ -222,7 +222,7 @@ def _disagreements(parsed: list[_Episode], reasons: list[str]) -> list[str]:
             if flag not in episode:
                 continue
             is_set = bool(np.asarray(episode[flag][-1]).astype(bool).any())
-            if is_set and flag not in MAY_BE_SET[reason] or (not is_set and flag == reason):
+            if (is_set and flag not in MAY_BE_SET[reason]) or (not is_set and flag == reason):
                 state = "set" if is_set else "not set"
                 problems.append(f"episode {number}: {reason!r}, but {flag!r} is {state} at its last step")
     return problems

@@ -174,10 +174,10 @@ class Lazy(indexing.LazilyIndexedArray):
         """Refuse: it cannot be written."""
         _refuse_setting()
 
-    def _oindex_set(self, key: Any, value: Any) -> None:
+    def _oindex_set(self, indexer: Any, value: Any) -> None:
         _refuse_setting()
 
-    def _vindex_set(self, key: Any, value: Any) -> None:
+    def _vindex_set(self, indexer: Any, value: Any) -> None:
         _refuse_setting()
 
     def _updated_key(self, new_key: indexing.ExplicitIndexer) -> indexing.BasicIndexer | indexing.OuterIndexer:

@@ -56,8 +56,8 @@ def _final_problems(ds: xr.Dataset) -> list[str]:
         if values.dtype.kind in _LOUD and lacking.any():
             numbers = ds[names.EPISODE].values[lacking]
             problems.append(
-                f"'final_known' is True in {len(numbers)} episodes, first in episode {numbers[0]}, where {name!r} holds "
-                "nothing but padding"
+                f"'final_known' is True in {len(numbers)} episodes, first in episode {numbers[0]}, where {name!r} "
+                "holds nothing but padding"
             )
     return problems
 

@@ -32,7 +32,7 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
 def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
     """Draw how many episodes each step's values are from."""
     time = result[TIME].values
-    counts = result[N].values.reshape(-1, len(time))
+    counts = result[N].values.reshape(len(colors), len(time))
     edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
     for count, color in zip(counts, colors, strict=True):
         height = count if len(time) else np.zeros(1)

@@ -1,6 +1,7 @@
 """Figures and colours of all plots. Nothing here sets a global option."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,8 +46,11 @@ def make_panels(
     columns: int | None = None,
     size: tuple[float, float] | None = None,
     share_y: bool = False,
+    mend: str = "",
 ) -> Panels:
     """Return `count` Axes: those given, or those of a new figure, which may share their y axis.
+
+    `mend` says what else can be done where another number of Axes was given.
 
     Raises
     ------
@@ -57,8 +61,8 @@ def make_panels(
         given = list(np.ravel(np.asarray(ax, object)))
         if len(given) != count:
             raise ValueError(
-                f"ax= has {len(given)} Axes, but there are {count} panels to draw; expected a sequence of {count} "
-                "Axes, or select single components first, as in ds.isel(obs_dim_0=[0])"
+                f"ax= has {len(given)} Axes, but there are {count} panels to draw; expected {count} Axes, as in "
+                f"ax=plt.subplots({count})[1]{mend}"
             )
         return Panels(given, None)
     import matplotlib.pyplot as plt
@@ -76,6 +80,32 @@ def make_panels(
         shared = axes[0] if share_y and axes else None
         axes.append(figure.add_subplot(grid[number // columns, number % columns], sharey=shared))
     return Panels(axes, figure)
+
+
+def select_mend(ds: xr.Dataset, field: str) -> str:
+    """Return what to do about too few Axes for the components of a field; nothing where it has no components."""
+    dims = ds[field].dims[2:]
+    return f"; or select components first: ds.isel({{{str(dims[-1])!r}: [0]}})" if dims else ""
+
+
+def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of an artist: the defaults, and over them those given, by whichever alias.
+
+    A colour of the face or the edge alone replaces only that part of a default `color`, which Matplotlib would
+    let win over both.
+    """
+    from matplotlib.cbook import normalize_kwargs
+
+    own: dict[str, Any] = normalize_kwargs(dict(given), artist)
+    for alias in ("colors", "c")[: 1 if artist.__name__ == "PathCollection" else 2]:  # dots may have a `c` each
+        if alias in own:
+            own.setdefault("color", own.pop(alias))
+    out = dict(defaults)
+    parts = {"facecolor", "edgecolor"} & own.keys()
+    if parts and "color" not in own and "color" in out:
+        color = out.pop("color")
+        out |= {"facecolor": color, "edgecolor": color}
+    return out | own
 
 
 def columns_of(count: int) -> int:

@@ -20,6 +20,25 @@ LEGEND_POINTS = 8
 """Size of letters in a legend inside of Axes."""
 
 
+def safe(text: str) -> str:
+    """Return a text that can be drawn: what Matplotlib would take for a formula, and cannot read, is escaped."""
+    return "\n".join(line if _is_drawable(line) else line.replace("$", r"\$") for line in text.split("\n"))
+
+
+def _is_drawable(line: str) -> bool:
+    from matplotlib.cbook import is_math_text
+
+    if not is_math_text(line):
+        return True
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(line)
+    except ValueError:
+        return False
+    return True
+
+
 def component_titles(ds: xr.Dataset, field: str) -> list[str]:
     """Return the name of each component: its label where that is a text, as in ``x``, else as in ``obs[0]``."""
     dims = ds[field].dims[2:]
@@ -80,12 +99,13 @@ def _points(option: str) -> float:
 def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
     """Break lines that are longer than a width; letters are about half as wide as high."""
     most = max(int(inches * 72 / (0.53 * points)), 12)
-    return "\n".join(part for line in lines for part in textwrap.wrap(line, most))
+    return safe("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
 
 
 def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
     """Draw a legend below the panels of a figure of our own, or at the top of the first of the Axes given."""
     letters = max(len(label) for label in labels) + 5
+    labels, title = [safe(label) for label in labels], None if title is None else safe(title)
     if panels.figure is not None:
         room = panels.figure.get_figwidth() * 72 / (0.55 * _points("legend.fontsize"))
         columns = int(np.clip(room // letters, 1, len(labels)))
@@ -132,7 +152,7 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
     step = -(-len(labels) // most)
     labels, places = list(labels)[::step], np.asarray(places)[::step]
     longest = max((len(label) for label in labels), default=0)
-    ax.set_xticks(places, labels)
+    ax.set_xticks(places, [safe(label) for label in labels])
     if longest * 0.62 * points * len(labels) > _width(ax):
         for text in ax.get_xticklabels():
             text.set(rotation=40, ha="right", va="top", rotation_mode="anchor")

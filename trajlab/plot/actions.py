@@ -78,7 +78,7 @@ def plot_action_histogram(
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     result = histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)
-    panels = _style.make_panels(len(titles), ax, share_y=True)
+    panels = _style.make_panels(len(titles), ax, share_y=True, mend=_style.select_mend(ds, name))
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
     colors = _style.colors_by(ds, panels, by, heights.shape[0])
     units = component_units(ds, name)
@@ -128,7 +128,9 @@ def _places(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
     """Return where each value stands, and the texts of the ticks where each has its own."""
     values = result[VALUE].values
     if LABEL in result.coords:
-        return values.astype(float), [str(text) for text in result[LABEL].values]
+        texts = [str(text) for text in result[LABEL].values]
+        is_dense = values.dtype.kind in "iu" and not (np.diff(values) != 1).any()
+        return values.astype(float) if is_dense else np.arange(float(len(values))), texts
     if values.dtype.kind not in "iub":
         return np.arange(float(len(values))), [str(value) for value in values]
     return values.astype(float), [str(value) for value in values] if len(values) <= MAX_TICKS else None
@@ -143,17 +145,19 @@ def _draw_bars(
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Draw bars, groups side by side; lying, from top to bottom, where their names are long."""
+    from matplotlib.patches import Rectangle
+
     sideways = texts is not None and _text.needs_sideways(ax, texts)
     thick = 0.8 / len(heights)
+    across = "height" if sideways else "width"
     artists = []
     for number, (height, color) in enumerate(zip(heights, colors, strict=True)):
         at = places + (number - (len(heights) - 1) / 2) * thick
-        if sideways:
-            artists.append(ax.barh(at, height, **{"height": thick, "color": color, **kwargs}))
-        else:
-            artists.append(ax.bar(at, height, **{"width": thick, "color": color, **kwargs}))
+        style = _style.merged(Rectangle, {"width": thick, "color": color}, kwargs)
+        style[across] = style.pop("width")
+        artists.append((ax.barh if sideways else ax.bar)(at, height, **style))
     if sideways:
-        ax.set_yticks(places, texts)
+        ax.set_yticks(places, [_text.safe(text) for text in texts or ()])
         if not ax.yaxis_inverted():
             ax.invert_yaxis()
     elif texts is not None:
@@ -164,9 +168,11 @@ def _draw_bars(
 def _draw_outlines(
     ax: "matplotlib.axes.Axes", edges: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
+    from matplotlib.patches import StepPatch
+
     style: dict[str, Any] = {"fill": True} if len(heights) == 1 else {"linewidth": 1.6}
     return [
-        ax.stairs(np.nan_to_num(height), edges, **{**style, "color": color, **kwargs})
+        ax.stairs(np.nan_to_num(height), edges, **_style.merged(StepPatch, {**style, "color": color}, kwargs))
         for height, color in zip(heights, colors, strict=True)
     ]
 
@@ -175,8 +181,15 @@ def _draw_needles(
     ax: "matplotlib.axes.Axes", places: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Draw values that are far apart, one line each."""
+    from matplotlib.collections import LineCollection
+
     artists = [
-        ax.vlines(places, 0, np.nan_to_num(height), **{"color": color, "linewidth": 1.0, **kwargs})
+        ax.vlines(
+            places,
+            0,
+            np.nan_to_num(height),
+            **_style.merged(LineCollection, {"color": color, "linewidth": 1.0}, kwargs),
+        )
         for height, color in zip(heights, colors, strict=True)
     ]
     ax.set_ylim(bottom=0)
@@ -190,7 +203,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
     height, place = (ax.xaxis, ax.yaxis) if sideways else (ax.yaxis, ax.xaxis)
-    place.set_label_text(label)
+    place.set_label_text(_text.safe(label))
     if by is not None:
         height.set_major_formatter(PercentFormatter(1.0))
     else:

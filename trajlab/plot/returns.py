@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.returns import returns, running_median
+from trajlab.analysis.common import field_of
+from trajlab.analysis.returns import check_discount, returns, running_median
 from trajlab.dataset.fields import component_units
 from trajlab.errors import unknown_name
 from trajlab.names import COMPLETE, EPISODE, LENGTH, START_ITERATION
@@ -60,6 +61,8 @@ def plot_returns(
         As `returns`; when the reward has more than 24 components, or `ax` does not hold as
         many Axes as there are panels.
     """
+    check_discount(discount)
+    ds, _ = field_of(ds, reward, along=x)
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs["field"])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
@@ -67,11 +70,15 @@ def plot_returns(
     _style.check_panels(ds, name, len(titles))
     along = _along(result, x)
     count = len(titles) + 1
-    panels = _style.make_panels(count, ax, columns=1, size=(_style.SINGLE[0], 1.3 + 1.9 * count))
+    size = _style.SINGLE[0], 1.3 + 1.9 * count
+    mend = ", the last of them for the length" + _style.select_mend(ds, name)
+    panels = _style.make_panels(count, ax, columns=1, size=size, mend=mend)
+    is_text = along.dtype.kind in "UOT"
+    places = np.array([_text.safe(str(value)) for value in along.values], str) if is_text else along.values
     handles: dict[str, Any] = {}
     for number, ax_ in enumerate(panels.axes):
         values = columns[:, number] if number < len(titles) else result[LENGTH].values
-        handles = _draw(ax_, along.values, values, result[COMPLETE].values, kwargs)
+        handles = _draw(ax_, places, values, result[COMPLETE].values, kwargs)
     _label(ds, name, panels, result, along, titles, discount)
     if handles:
         _text.write_legend(panels, list(handles.values()), list(handles))
@@ -107,9 +114,10 @@ def _draw(
     handles = {}
     if complete.any():
         opacity = float(np.clip(1000 / len(values), 0.2, 0.8))
-        own = {"color": colors[0], "alpha": opacity, "linewidths": 0, **style, **kwargs}
+        own = {"color": colors[0], "alpha": opacity, "linewidth": 0, **style}
+        own, shown = _dot_style(own, kwargs, complete)
         ax.scatter(along[complete], values[complete], **own)
-        handles[f"complete ({complete.sum():,})"] = _text.dot(own["color"])
+        handles[f"complete ({complete.sum():,})"] = _text.dot(shown)
     if not complete.all():
         rest = ~complete
         own = {"marker": "^", "facecolors": "none", "edgecolors": colors[5], "linewidths": 0.9}
@@ -120,6 +128,20 @@ def _draw(
         (line,) = ax.plot(places, medians, color=colors[1], linewidth=2.0, zorder=4)
         handles[f"median of every {each:,} complete"] = line
     return handles
+
+
+def _dot_style(defaults: dict[str, Any], kwargs: dict[str, Any], complete: np.ndarray) -> tuple[dict[str, Any], Any]:
+    """Return what `scatter` is called with, and the colour that stands for the dots in a legend."""
+    from matplotlib.collections import PathCollection
+    from matplotlib.colors import is_color_like
+
+    own = _style.merged(PathCollection, defaults, kwargs)
+    if "c" in own and "color" not in kwargs:
+        own.pop("color", None)
+    if "c" in own and not is_color_like(own["c"]) and np.shape(own["c"])[:1] == complete.shape:
+        own["c"] = np.asarray(own["c"])[complete]  # a colour or number for each episode
+    found = (own.get(key) for key in ("color", "c", "facecolor"))
+    return own, next((color for color in found if is_color_like(color)), defaults["color"])
 
 
 def _label(
@@ -143,7 +165,7 @@ def _label(
             ax.sharex(panels.axes[-1])
             ax.tick_params(labelbottom=False)
         else:
-            ax.set_xlabel(place)
+            ax.set_xlabel(_text.safe(place))
     text = f"return and length of {_text.count_text(result.attrs)}"
     discounted = f"discount {discount:g}" if discount != 1 else ""
     _text.write_title(panels, [text, discounted] if discounted else [text])

@@ -76,7 +76,7 @@ def plot_state_trace(
     chosen = make_groups(ds, by, groups)
     singles = _choose_episodes(ds, episodes)
     result = grouped_trace(ds, name, chosen, quantiles)
-    panels = _style.make_panels(len(titles), ax)
+    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, by, inner_dims(ds, name), len(titles))
     colors = _style.colors_by(ds, panels, by, len(arrays[MEAN]))
@@ -156,6 +156,8 @@ def _draw(
     if not result.attrs[NUM_TRANSITIONS_ATTR]:
         _text.write_empty(ax)
         return {}
+    from matplotlib.lines import Line2D
+
     time = result[TIME].values
     handles: dict[str, Any] = {}
     for group, color in enumerate(colors):
@@ -169,7 +171,7 @@ def _draw(
         if len(bands) % 2:
             (line,) = ax.plot(time, bands[pairs], color=color, linewidth=1.0, linestyle=(0, (4, 2)), zorder=3)
             handles[_band_name(result, pairs)] = line
-        (line,) = ax.plot(time, mean, **{"color": color, "linewidth": 1.8, "zorder": 4, **kwargs})
+        (line,) = ax.plot(time, mean, **_style.merged(Line2D, {"color": color, "linewidth": 1.8, "zorder": 4}, kwargs))
         handles["mean"] = line
         handles[f"group {group}"] = line
         _mark_lone_steps(ax, time, mean, color)
@@ -215,7 +217,7 @@ def _label(
         _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.figure is None or number >= len(titles) - columns:
-            strip.set_xlabel(time)
+            strip.set_xlabel(_text.safe(time))
     what = sorted(drawn, key=lambda key: key != "mean")
     singly = [f"{num_singles} drawn singly"] if num_singles else []
     alive = f"n: {result['n'].attrs['long_name']}"

@@ -1,0 +1,162 @@
+"""Plots of next to nothing, with texts of any kind and keywords by any alias."""
+
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+
+import trajlab as tl
+
+BLANK = {"no episode": lambda: tl.from_episodes([]), "off": lambda: tl.Recorder(enabled=False).to_dataset()}
+
+
+@pytest.fixture(params=BLANK)
+def blank(request):
+    """A Dataset of no episode and no field."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return BLANK[request.param]()
+
+
+@pytest.fixture
+def ds():
+    return tl.from_episodes(
+        [
+            {"action": np.array([1, 0, 1]), "reward": np.array([1.0, 2, 3])},
+            {"action": np.array([1]), "reward": np.ones(1)},
+        ]
+    )
+
+
+def all_masked():
+    chunk = {"obs": np.zeros((3, 2)), "action": np.zeros((3, 2), int), "reward": np.zeros((3, 2))}
+    rec = tl.Recorder()
+    rec.record({**chunk, "done": np.zeros((3, 2), bool)}, mask=np.zeros((3, 2), bool))
+    with pytest.warns(UserWarning, match="no episode"):
+        return rec.to_dataset()
+
+
+def said(axes):
+    axes = list(np.ravel(np.asarray(axes, object)))
+    axes[0].figure.canvas.draw()
+    return [[text.get_text() for text in ax.texts] for ax in axes]
+
+
+# Nothing to draw ---------------------------------------------------------------------------------------------
+
+
+def test_no_episode_and_no_field(blank):
+    assert said(tl.plot_action_histogram(blank)) == [["no episodes"]]
+    assert said(tl.plot_action_histogram(blank, by="seed", labels=["left", "right"])) == [["no episodes"]]
+    assert said(tl.plot_state_trace(blank, "state.position")) == [["no episodes"]]
+    assert said(tl.plot_state_trace(blank, "state.position", by="end_reason")) == [["no episodes"]]
+    assert said(tl.plot_returns(blank, x="seed")) == [["no episodes"]] * 2
+
+
+@pytest.mark.parametrize("by", [None, "env", "end_reason"])
+def test_no_time_step(by, ds):
+    for empty in (all_masked(), ds.isel(time=slice(0, 0))):
+        assert said(tl.plot_state_trace(empty, "reward", by=by)) == [["no episodes"]]
+        assert said(tl.plot_action_histogram(empty, by=by)) == [["no episodes"]]
+
+
+def test_no_group_is_refused(ds):
+    for plot in (tl.plot_action_histogram, tl.plot_state_trace):
+        with pytest.raises(ValueError, match="groups={} names no group"):
+            plot(ds, "action", by="env", groups={})
+
+
+# Keywords ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kwargs", [{"lw": 5, "c": "red"}, {"linewidth": 5, "color": "red"}])
+def test_the_line_of_the_mean_takes_aliases(ds, kwargs):
+    ax = tl.plot_state_trace(ds, "reward", quantiles=False, **kwargs)
+    (line,) = [line for line in ax.lines if line.get_linewidth() == 5]
+    assert to_rgba(line.get_color()) == to_rgba("red")
+
+
+def test_dots_take_a_colour_by_any_name(ds):
+    for kwargs in ({"c": "red"}, {"color": "red"}, {"facecolor": "red"}, {"fc": "red", "lw": 2}):
+        upper, _ = tl.plot_returns(ds, **kwargs)
+        dots = upper.collections[0]
+        assert dots.get_facecolor()[0, :3].tolist() == [1, 0, 0]
+        assert dots.get_linewidths().tolist() == [kwargs.get("lw", 0)]
+        (legend,) = upper.figure.legends
+        assert legend.legend_handles[0].get_markerfacecolor() == "red"
+
+
+def test_dots_may_have_a_number_each():
+    reasons = ["terminated", "cut", "terminated"]
+    ds = tl.from_episodes([{"reward": np.ones(n)} for n in (1, 2, 3)], end_reason=reasons)
+    upper, _ = tl.plot_returns(ds, c=[10.0, 20, 30])
+    assert upper.collections[0].get_array().tolist() == [10, 30]
+
+
+@pytest.mark.parametrize("kwargs", [{"c": "red"}, {"color": "red"}, {"fc": "red", "ec": "blue"}])
+def test_bars_take_aliases(ds, kwargs):
+    for options in ({}, {"bins": 2}, {"labels": ["a rather long name", "another long name" * 4]}):
+        ax = tl.plot_action_histogram(ds, lw=3, **options, **kwargs)
+        assert ax.patches[0].get_facecolor() == to_rgba("red")
+        assert ax.patches[0].get_linewidth() == 3
+        if "ec" in kwargs:
+            assert ax.patches[0].get_edgecolor() == to_rgba("blue")
+
+
+@pytest.mark.parametrize("kwargs", [{"lw": 3, "c": "red"}, {"linewidths": 3, "colors": "red"}])
+def test_needles_take_aliases(kwargs):
+    ds = tl.from_episodes([{"action": np.array([0, 5000])}])
+    (lines,) = tl.plot_action_histogram(ds, **kwargs).collections
+    assert lines.get_linewidths().tolist() == [3]
+    assert lines.get_colors()[0].tolist() == list(to_rgba("red"))
+
+
+# Texts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["$$", "$5 and $x_{$", r"$\nothing$", "a_b^c", "$"])
+def test_any_text_is_drawn(text):
+    ds = tl.from_episodes(
+        [{"x": np.array([[0.0, 1], [2, 3]]), "reward": np.ones(2), "action": np.array([0, 1])}],
+        dims={"x": ["axis"]},
+        coords={"axis": [text, "b"]},
+        units={"x": text, "reward": text},
+    ).assign_coords(kind=("episode", [text]))
+    ds["kind"].attrs["long_name"] = text
+    for label in (text, f"{text} {text} and so on"):
+        said(tl.plot_action_histogram(ds, labels=[label, "other"], by="kind"))
+    said(tl.plot_state_trace(ds, "x", by="kind"))
+    said(tl.plot_returns(ds, x="kind"))
+    ds["x"].attrs["long_name"] = ds["reward"].attrs["long_name"] = text
+    said(tl.plot_state_trace(ds, "x"))
+    said(tl.plot_action_histogram(ds, "reward", bins=2))
+
+
+def test_a_formula_stays_one():
+    ds = tl.from_episodes([{"action": np.array([0, 1])}])
+    ax = tl.plot_action_histogram(ds, labels=[r"$\theta$", "$$"])
+    assert [text.get_text() for text in ax.get_xticklabels()] == [r"$\theta$", r"\$\$"]
+
+
+# Axes --------------------------------------------------------------------------------------------------------
+
+
+def test_too_few_axes_are_told_what_helps(ds):
+    one = plt.subplots()[1]
+    with pytest.raises(ValueError, match=r"there are 2 panels to draw; expected 2 Axes, .* for the length$"):
+        tl.plot_returns(ds, ax=one)
+    joints = tl.from_episodes([{"action": np.zeros((2, 2))}], dims={"action": ["joint"]})
+    with pytest.raises(ValueError, match=r"select components first: ds.isel\({'joint': \[0\]}\)"):
+        tl.plot_state_trace(joints, "action", ax=one)
+    assert tl.plot_state_trace(joints.isel({"joint": [0]}), "action", ax=one) is one
+    with pytest.raises(ValueError, match=r"expected 1 Axes, as in ax=plt.subplots\(1\)\[1\]$"):
+        tl.plot_state_trace(ds, "reward", ax=plt.subplots(2)[1])
+
+
+def test_labels_of_a_mapping_stand_below_their_bars():
+    ds = tl.from_episodes([{"action": np.array([7, 500, 7])}])
+    ax = tl.plot_action_histogram(ds, labels={500: "far", 7: "near"})
+    assert [bar.get_height() for bar in ax.patches] == [2, 1]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["near", "far"]
