@@ -1,4 +1,4 @@
-"""Draw the README's picture, the quickstart's state traces: `python docs/picture.py` writes docs/_static/quickstart.png."""
+"""Draw the README's picture: `python docs/picture.py` writes docs/_static/quickstart.png."""
 
 from pathlib import Path
 

@@ -123,6 +123,12 @@ def assert_ends(ds: xr.Dataset, mask: np.ndarray) -> None:
     assert ds["end_reason"].values.tolist() == reason.tolist()
 
 
+@jax.jit
+def after(y: jax.Array, tree: Any) -> Any:
+    """Return arrays that are ready no sooner than `y`, a number from 0 to 1."""
+    return jax.tree.map(lambda x: jnp.where(y > 2, jnp.zeros_like(x), x), tree)
+
+
 def snapshot(ds: xr.Dataset) -> xr.Dataset:
     """Return a copy in memory; the Dataset itself stays lazy."""
     return ds.copy().load()

@@ -161,7 +161,7 @@ MUTATIONS = [
         "NumPy input not copied",
         "JAX reads the caller's buffer after the call has returned",
         edit("recorder/session.py", "return np.array(x) if isinstance(x, np.ndarray) else x", "return x"),
-        f"{OWNERSHIP} -k handed_later",
+        f"{OWNERSHIP} -k has_to_wait",
     ),
     Mutation(
         "open block not copied",
@@ -346,7 +346,11 @@ def try_one(mutation: Mutation) -> tuple[str, float, str]:
             return "STALE", time.monotonic() - start, str(error)
         result = run_tests(Path(name), mutation.tests)
     outcome = {0: "SURVIVED", 1: "noticed"}.get(result.returncode, "ERROR")
-    if outcome == "noticed" and "error" in result.stdout.splitlines()[-1] and "failed" not in result.stdout.splitlines()[-1]:
+    if (
+        outcome == "noticed"
+        and "error" in result.stdout.splitlines()[-1]
+        and "failed" not in result.stdout.splitlines()[-1]
+    ):
         outcome = "ERROR"  # the tests could not even be collected
     said = [line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return outcome, time.monotonic() - start, said[0] if said else result.stdout[-500:] + result.stderr[-500:]
@@ -358,12 +362,16 @@ def check_unmutated(mutations: list[Mutation]) -> bool:
         mutated_copy(Path(name), None)
         environment = os.environ | {"PYTHONPATH": name, "PYTHONDONTWRITEBYTECODE": "1"}
         code = "import trajlab; print(trajlab.__file__)"
-        found = subprocess.run([sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True)
+        found = subprocess.run(
+            [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
         if not found.stdout.startswith(name):
             print(f"the copy is not what is imported, but {found.stdout}")
             return False
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            results = list(pool.map(lambda tests: (tests, run_tests(Path(name), tests)), dict.fromkeys(m.tests for m in mutations)))
+            results = list(
+                pool.map(lambda tests: (tests, run_tests(Path(name), tests)), dict.fromkeys(m.tests for m in mutations))
+            )
     for tests, result in results:
         if result.returncode != 0:
             print(f"without a mutation, {tests} gives:\n{result.stdout[-2000:]}")

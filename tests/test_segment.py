@@ -90,7 +90,14 @@ def test_environments_are_ordered_by_row_and_then_column():
     segmenter = Segmenter(3, rules())
     segmenter.feed(np.concatenate([column(". T . . ."), column(". . . T ."), column(". T . . .")], axis=1))
     table, _ = segmenter.table()
-    assert list(zip(table.start_row.tolist(), table.column.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (2, 0), (2, 2), (4, 1)]
+    assert list(zip(table.start_row.tolist(), table.column.tolist(), strict=True)) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (2, 0),
+        (2, 2),
+        (4, 1),
+    ]
     assert table.number.tolist() == list(range(6))
 
 

@@ -93,9 +93,3 @@ def shown_as(recorded: object) -> np.dtype | None:
         return np.dtype(text)
     except TypeError:
         return None
-
-
-def is_discrete(recorded: object) -> bool:
-    """Say whether values recorded as this are counted one by one (integers, bool, strings) or binned."""
-    shown = shown_as(recorded)
-    return shown is not None and shown.kind in "biuUS"

@@ -17,7 +17,7 @@ from trajlab.dataset.fields import (
 )
 from trajlab.dataset.from_episodes import from_episodes
 from trajlab.dataset.schema import find_problems, require_whole, validate
-from trajlab.padding import is_discrete, shown_as
+from trajlab.padding import shown_as
 
 FIELDS = ["obs", "action", "reward", "terminated", "truncated", "img", "wide", "word"]
 
@@ -373,17 +373,6 @@ def test_component_labels(ds):
 def test_shown_as(recorded, shown):
     assert shown_as(recorded) == np.dtype(shown)
     assert shown_as("integer") is None
-
-
-@pytest.mark.parametrize(
-    ("recorded", "discrete"),
-    [
-        ("int4 uint8 bool str64 bytes24 <U5 |S2 key", True),
-        ("float32 bfloat16 float8_e5m2 complex64 datetime64[ns] integer", False),
-    ],
-)
-def test_is_discrete(recorded, discrete):
-    assert [is_discrete(text) for text in recorded.split()] == [discrete] * len(recorded.split())
 
 
 def test_component_units(loaded):

@@ -160,3 +160,13 @@ def test_labels_of_a_mapping_stand_below_their_bars():
     ax = tl.plot_action_histogram(ds, labels={500: "far", 7: "near"})
     assert [bar.get_height() for bar in ax.patches] == [2, 1]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["near", "far"]
+
+
+def test_a_derived_field_is_called_by_its_own_name():
+    ds = tl.from_episodes([{"obs": np.arange(3.0), "reward": np.ones(3)}])
+    derived = ds.assign(speed=ds["obs"] * 2)
+    assert "speed" in tl.plot_state_trace(derived, "speed").get_ylabel()
+    derived["speed"].attrs["long_name"] = "speed of the cart"
+    assert "speed of the cart" in tl.plot_state_trace(derived, "speed").get_ylabel()
+    result = tl.action_histogram(derived.assign(is_far=(ds["obs"] > 1)), "is_far")
+    assert result["value"].attrs["long_name"] == "is_far"

@@ -6,42 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from chunks import assert_holds, make_chunk, make_step
+from chunks import after, assert_holds, make_chunk, make_step
 
 import trajlab as tl
 import trajlab.block.read
 import trajlab.recorder.session
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
-
-
-@jax.jit
-def spin(x, times):
-    """Return a value from 0 to 1 after so many small matrix products."""
-    return jax.lax.fori_loop(0, times, lambda _, y: jnp.sin(y @ x), x).min() ** 2
-
-
-@jax.jit
-def after(y, chunk):
-    """Return the chunk, which is ready no sooner than `y`."""
-    return jax.tree.map(lambda x: jnp.where(y > 2, jnp.zeros_like(x), x), chunk)
-
-
-@pytest.fixture(scope="module")
-def slow():
-    """Return a function that begins a computation of about half a second, and its duration."""
-    x = jnp.eye(96) * 0.5
-    spin(x, 1).block_until_ready()
-    start = time.perf_counter()
-    spin(x, 300).block_until_ready()
-    times = int(300 * 0.6 / (time.perf_counter() - start))
-
-    def begin():
-        return spin(x, times)
-
-    start = time.perf_counter()
-    begin().block_until_ready()
-    return begin, time.perf_counter() - start
 
 
 def record_all(recorder, chunks):
@@ -64,7 +35,9 @@ def test_the_slow_computation_is_asynchronous(slow):
     y.block_until_ready()
 
 
-@pytest.mark.parametrize("options", [{}, {"max_episodes": 1000}, {"envs": [0, 2]}], ids=["plain", "limited", "some_envs"])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_episodes": 1000}, {"envs": [0, 2]}], ids=["plain", "limited", "some_envs"]
+)
 def test_record_returns_at_once_also_where_it_needs_a_new_block(slow, options):
     begin, duration = slow
     chunks = [make_chunk(range(i, i + 5), home="jax") for i in range(0, 30, 5)]
@@ -130,7 +103,9 @@ def test_reset_does_not_wait(slow):
 
 
 @pytest.mark.parametrize("home", ["jax", "mixed", "flags_numpy"])
-@pytest.mark.parametrize("options", [{}, {"max_episodes": 10_000}, {"envs": [1, 2]}], ids=["plain", "limited", "some_envs"])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_episodes": 10_000}, {"envs": [1, 2]}], ids=["plain", "limited", "some_envs"]
+)
 def test_nothing_compiles_after_the_second_call(home, options, caplog):
     chunks = [make_chunk(range(i, i + 6), home=home) for i in range(0, 120, 6)]
     recorder = tl.Recorder(**options)

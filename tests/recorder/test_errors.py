@@ -136,8 +136,14 @@ def test_jax_arrays_of_another_dtype_shape_or_kind_are_refused():
     recorder.record(good)
     rbg = jax.random.split(jax.random.key(0, impl="rbg"), (ROWS, 3))
     for bad, match in (
-        ({"reward": good["reward"].astype(jnp.bfloat16)}, "field 'reward' has dtype bfloat16; the first chunk's was float32"),
-        ({"reward": np.asarray(good["reward"], np.float64)}, "field 'reward' has dtype float64; the first chunk's was float32"),
+        (
+            {"reward": good["reward"].astype(jnp.bfloat16)},
+            "field 'reward' has dtype bfloat16; the first chunk's was float32",
+        ),
+        (
+            {"reward": np.asarray(good["reward"], np.float64)},
+            "field 'reward' has dtype float64; the first chunk's was float32",
+        ),
         ({"key": jax.random.key_data(keys)}, "field 'key' has dtype uint32; the first chunk held PRNG keys"),
         ({"key": rbg}, r"field 'key' has cells of shape \(4,\); the first chunk's had \(2,\)"),
         ({"key": keys[..., None]}, r"field 'key' has cells of shape \(1, 2\); the first chunk's had \(2,\)"),
@@ -163,7 +169,9 @@ def test_arrays_donated_too_early_are_refused():
     for start in (0, ROWS):
         rows = chunk(start, "jax")
         rows["reward"].delete()
-        with pytest.raises(ValueError, match="the array of 'reward' has been deleted or donated; record it before it is donated"):
+        with pytest.raises(
+            ValueError, match="the array of 'reward' has been deleted or donated; record it before it is donated"
+        ):
             recorder.record(rows)
         recorder.record(chunk(start, "jax"))
     assert_holds(recorder.to_dataset(), range(2 * ROWS))
@@ -216,7 +224,9 @@ def test_a_partial_step_that_comes_first_needs_the_number_of_environments():
     recorder = tl.Recorder()
     step = make_step(0, 2)
     for envs in ([0, 2], slice(0, 2)):
-        with pytest.raises(ValueError, match=r"the first call records only some environments.*: Recorder\(num_envs=\.\.\.\)"):
+        with pytest.raises(
+            ValueError, match=r"the first call records only some environments.*: Recorder\(num_envs=\.\.\.\)"
+        ):
             recorder.record_step(step, envs=envs)
     recorder.record_step(make_step(0), envs=np.ones(3, bool))
     recorder.record_step(jax.tree.map(lambda x: x[:2], make_step(1)), envs=slice(0, 2))

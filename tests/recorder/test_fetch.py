@@ -122,7 +122,11 @@ def test_one_episode(path, name):
     path.gate.fetched()
     for i in range(ds.sizes["episode"]):
         wanted = host_bytes(ds.isel(episode=[i]), name)
-        for read in (ds[name].isel(episode=i), ds.sel(episode=ds["episode"][i])[name], ds[name][i, : ds["length"].values[i]]):
+        for read in (
+            ds[name].isel(episode=i),
+            ds.sel(episode=ds["episode"][i])[name],
+            ds[name][i, : ds["length"].values[i]],
+        ):
             np.testing.assert_array_equal(read.values, whole[i, : read.sizes["time"]])
             assert wanted <= path.gate.fetched() <= path.slack * wanted
 
@@ -238,7 +242,9 @@ def test_components_out_of_range_raise(path, bad):
 READS = {
     "values": lambda ds: ds["obs.position"].values,
     "one episode": lambda ds: ds["serial"].isel(episode=1).values,
-    "points": lambda ds: ds["serial"].isel(episode=xr.DataArray([0, 1], dims="p"), time=xr.DataArray([0, 0], dims="p")).values,
+    "points": lambda ds: (
+        ds["serial"].isel(episode=xr.DataArray([0, 1], dims="p"), time=xr.DataArray([0, 0], dims="p")).values
+    ),
     "load": lambda ds: ds.load(),
     "compute": lambda ds: ds["reward"].compute(),
     "pickle": lambda ds: pickle.dumps(ds["reward"]),

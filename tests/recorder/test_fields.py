@@ -264,7 +264,12 @@ def test_lists_and_numbered_keys():
 
 
 def test_none_is_absent():
-    assert names_of(tl.from_rollout(chunk() | {"mask_": None, "info": {"a": None}})) == ["action", "done", "obs", "reward"]
+    assert names_of(tl.from_rollout(chunk() | {"mask_": None, "info": {"a": None}})) == [
+        "action",
+        "done",
+        "obs",
+        "reward",
+    ]
 
 
 def test_chunks_of_one_recording_may_be_of_several_kinds():
@@ -277,7 +282,9 @@ def test_chunks_of_one_recording_may_be_of_several_kinds():
 
 # Dtypes ------------------------------------------------------------------------------------------------------
 
-NUMPY_DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 <U5 S4".split()
+NUMPY_DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 <U5 S4".split()
+)
 NUMPY_DTYPES += ["datetime64[s]", "timedelta64[ms]", ">f8", ">i4"]
 
 
@@ -372,7 +379,10 @@ def test_the_warning_comes_once_and_from_the_users_line():
 
 
 def test_a_reserved_name_that_is_taken_with_its_underscore_is_refused():
-    with pytest.raises(ValueError, match="two fields would be called 'time_': 'time' and 'time_'; rename one"), pytest.warns():  # noqa: PT030
+    with (
+        pytest.raises(ValueError, match="two fields would be called 'time_': 'time' and 'time_'; rename one"),
+        pytest.warns(),
+    ):
         tl.from_rollout({"time": array(), "time_": array(), "done": DONE})
 
 
@@ -394,7 +404,9 @@ def test_a_field_may_be_called_as_a_final_observation():
     np.testing.assert_array_equal(ds["final_obs_"].values, rollout["next_obs"][-1])
 
 
-@pytest.mark.parametrize("leaf", [1.0, "text", None.__class__, object(), SimpleNamespace(x=1)], ids=lambda leaf: type(leaf).__name__)
+@pytest.mark.parametrize(
+    "leaf", [1.0, "text", None.__class__, object(), SimpleNamespace(x=1)], ids=lambda leaf: type(leaf).__name__
+)
 def test_leaves_that_are_no_arrays_are_refused(leaf):
     with pytest.raises(TypeError, match=r"field 'info.odd' is of type \w+ .*; expected a JAX or NumPy array"):
         tl.from_rollout({"info": {"odd": leaf}, "done": DONE})

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from chunks import assert_holds, make_chunk, make_step
+from chunks import assert_holds, make_chunk
 
 import trajlab as tl
 import trajlab.block.append

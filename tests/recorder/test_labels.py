@@ -72,7 +72,9 @@ def test_fields_may_share_a_dim():
 
 
 def test_labels_hold_for_a_recorder_too_and_for_the_renamed_field():
-    recorder = tl.Recorder({"pose": "obs.joints"}, dims={"pose": ["joint"]}, coords={"joint": ["a", "b"]}, units={"pose": "rad"})
+    recorder = tl.Recorder(
+        {"pose": "obs.joints"}, dims={"pose": ["joint"]}, coords={"joint": ["a", "b"]}, units={"pose": "rad"}
+    )
     recorder.record(rollout())
     ds = recorder.to_dataset()
     assert ds["pose"].dims == ("episode", "time", "joint")
@@ -80,25 +82,76 @@ def test_labels_hold_for_a_recorder_too_and_for_the_renamed_field():
 
 
 BAD_LABELS = {
-    "dims of no field": ({"dims": {"obs.joint": "x"}}, KeyError, "no field for dims= 'obs.joint'. Did you mean 'obs.joints'"),
-    "units of no field": ({"units": {"rewards": "x"}}, KeyError, "no field for units= 'rewards'. Did you mean 'reward'"),
+    "dims of no field": (
+        {"dims": {"obs.joint": "x"}},
+        KeyError,
+        "no field for dims= 'obs.joint'. Did you mean 'obs.joints'",
+    ),
+    "units of no field": (
+        {"units": {"rewards": "x"}},
+        KeyError,
+        "no field for units= 'rewards'. Did you mean 'reward'",
+    ),
     "coords of no dim": ({"coords": {"joint": [1, 2]}}, KeyError, "no dim for coords= 'joint'"),
-    "too few dims": ({"dims": {"obs.image": ["row"]}}, ValueError, r"dims\['obs.image'\]=\['row'\]: .* shape \(3, 5\), so expected 2 names"),
+    "too few dims": (
+        {"dims": {"obs.image": ["row"]}},
+        ValueError,
+        r"dims\['obs.image'\]=\['row'\]: .* shape \(3, 5\), so expected 2 names",
+    ),
     "dims of a scalar": ({"dims": {"reward": ["x"]}}, ValueError, r"dims\['reward'\]=\['x'\]: .* expected 0 names"),
     "reserved dim": ({"dims": {"obs.joints": "time"}}, ValueError, "'time' is a name of the Dataset; choose another"),
-    "dim as a field": ({"dims": {"obs.joints": "reward"}}, ValueError, "'reward' is a name of the Dataset; choose another"),
-    "one dim, two sizes": ({"dims": {"obs.joints": "x", "obs.image": ["x", "y"]}}, ValueError, "dim 'x' has size 3 elsewhere and 2 in 'obs.joints'; use two names"),
+    "dim as a field": (
+        {"dims": {"obs.joints": "reward"}},
+        ValueError,
+        "'reward' is a name of the Dataset; choose another",
+    ),
+    "one dim, two sizes": (
+        {"dims": {"obs.joints": "x", "obs.image": ["x", "y"]}},
+        ValueError,
+        "dim 'x' has size 3 elsewhere and 2 in 'obs.joints'; use two names",
+    ),
     "one dim twice": ({"dims": {"square": ["x", "x"]}}, ValueError, r"dims\['square'\]=\['x', 'x'\] has a name twice"),
-    "no name": ({"dims": {"obs.joints": [1]}}, TypeError, r"dims\['obs.joints'\]=\[1\]; expected a name or a list of names"),
-    "units called like a field": ({"dims": {"obs.joints": "gain"}, "units": {"obs.joints": ["a", "b"]}}, ValueError, "'gain_units' is a field"),
-    "wrong number of labels": ({"coords": {"obs.joints_dim_0": ["a"]}}, ValueError, r"coords\['obs.joints_dim_0'\] has shape \(1,\); expected \(2,\)"),
-    "labels of two dims": ({"coords": {"obs.joints_dim_0": np.zeros((2, 2))}}, ValueError, r"has shape \(2, 2\); expected \(2,\)"),
-    "wrong number of units": ({"units": {"obs.joints": ["m"]}}, ValueError, r"units\['obs.joints'\] lists 1; expected 2"),
-    "units of two dims": ({"units": {"obs.image": ["m"] * 3}}, ValueError, r"units\['obs.image'\].*: expected one text"),
+    "no name": (
+        {"dims": {"obs.joints": [1]}},
+        TypeError,
+        r"dims\['obs.joints'\]=\[1\]; expected a name or a list of names",
+    ),
+    "units called like a field": (
+        {"dims": {"obs.joints": "gain"}, "units": {"obs.joints": ["a", "b"]}},
+        ValueError,
+        "'gain_units' is a field",
+    ),
+    "wrong number of labels": (
+        {"coords": {"obs.joints_dim_0": ["a"]}},
+        ValueError,
+        r"coords\['obs.joints_dim_0'\] has shape \(1,\); expected \(2,\)",
+    ),
+    "labels of two dims": (
+        {"coords": {"obs.joints_dim_0": np.zeros((2, 2))}},
+        ValueError,
+        r"has shape \(2, 2\); expected \(2,\)",
+    ),
+    "wrong number of units": (
+        {"units": {"obs.joints": ["m"]}},
+        ValueError,
+        r"units\['obs.joints'\] lists 1; expected 2",
+    ),
+    "units of two dims": (
+        {"units": {"obs.image": ["m"] * 3}},
+        ValueError,
+        r"units\['obs.image'\].*: expected one text",
+    ),
     "units of a scalar": ({"units": {"reward": ["m"]}}, ValueError, r"units\['reward'\].*: expected one text"),
-    "units of no label": ({"units": {"obs.joints": {"hip": "m"}}}, ValueError, r"units\['obs.joints'\]: 'hip' is no label of 'obs.joints_dim_0' \(0, 1\)"),
+    "units of no label": (
+        {"units": {"obs.joints": {"hip": "m"}}},
+        ValueError,
+        r"units\['obs.joints'\]: 'hip' is no label of 'obs.joints_dim_0' \(0, 1\)",
+    ),
     "two units of one dim": (
-        {"dims": {"obs.joints": "x", "next_obs.joints": "x"}, "units": {"obs.joints": ["m", "m"], "next_obs.joints": ["s", "s"]}},
+        {
+            "dims": {"obs.joints": "x", "next_obs.joints": "x"},
+            "units": {"obs.joints": ["m", "m"], "next_obs.joints": ["s", "s"]},
+        },
         ValueError,
         "dim 'x' has other units elsewhere; name the field's dim differently",
     ),
@@ -116,7 +169,9 @@ def test_labels_that_do_not_fit_are_refused_by_the_first_call(what):
 
 
 def test_all_problems_are_told_at_once():
-    with pytest.raises(ValueError, match=r"(?s)dims\['obs.image'\].*coords\['obs.joints_dim_0'\].*units\['obs.joints'\]"):
+    with pytest.raises(
+        ValueError, match=r"(?s)dims\['obs.image'\].*coords\['obs.joints_dim_0'\].*units\['obs.joints'\]"
+    ):
         dataset(dims={"obs.image": ["row"]}, coords={"obs.joints_dim_0": ["a"]}, units={"obs.joints": ["m"]})
 
 
@@ -129,7 +184,11 @@ def numbered(axes, *inner):
     """Return an array with these leading axes in which every cell of a plain (U, T, S, E, N) recording has its number."""
     plain = [letter for letter in "UTSEN" if letter in axes]
     count = int(np.prod([SIZES[letter] for letter in plain]))
-    values = np.arange(count).reshape([SIZES[letter] for letter in plain]).transpose([plain.index(letter) for letter in axes])
+    values = (
+        np.arange(count)
+        .reshape([SIZES[letter] for letter in plain])
+        .transpose([plain.index(letter) for letter in axes])
+    )
     return (values[(..., *(None,) * len(inner))] * np.ones(inner, int)).astype(np.int32)
 
 
@@ -199,7 +258,11 @@ def test_steps_of_merged_axes():
         ({"dims": {"S": 3}}, TypeError, r"dims\['S'\]=3; expected a name"),
         ({"dims": {"S": "time"}}, ValueError, r"dims\['S'\]: 'time' is a name of the Dataset; choose another"),
         ({"dims": {"S": "obs"}}, ValueError, r"dims\['S'\]: 'obs' is a name of the Dataset; choose another"),
-        ({"dims": {"S": "seed", "obs": "seed"}}, ValueError, r"dims\['obs'\]: 'seed' is a name of the Dataset; choose another"),
+        (
+            {"dims": {"S": "seed", "obs": "seed"}},
+            ValueError,
+            r"dims\['obs'\]: 'seed' is a name of the Dataset; choose another",
+        ),
         ({"coords": {"seed": [1, 2]}}, KeyError, "no dim for coords= 'seed'"),
     ],
 )

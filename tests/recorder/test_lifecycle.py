@@ -152,7 +152,10 @@ def test_iterations_are_counted_or_given():
     recorder.record(make_chunk(range(11, 13)), iteration=np.int64(2))
     ds = recorder.to_dataset()
     assert_holds(ds, range(13))
-    iteration = {int(s): int(i) for s, i in zip(ds["serial"].values[ds["mask"].values], ds["iteration"].values[ds["mask"].values], strict=True)}
+    iteration = {
+        int(s): int(i)
+        for s, i in zip(ds["serial"].values[ds["mask"].values], ds["iteration"].values[ds["mask"].values], strict=True)
+    }
     assert [iteration[s] for s in range(13)] == [0] * 5 + [1] * 6 + [2] * 2
     assert ds["start_iteration"].values.tolist() == ds["iteration"].values[:, 0].tolist()
 
@@ -304,7 +307,9 @@ def test_repr_lists_everything(home):
         assert part in text
     assert (held["device"] > 0, held["host"] > 0) == (home != "numpy", home != "jax")
     assert ("0 B on the device" in text, "0 B on the host" in text) == (home == "numpy", home == "jax")
-    fields = {line.split()[0]: line.split() for line in lines[lines.index(next(x for x in lines if "dtype" in x)) + 1 :]}
+    fields = {
+        line.split()[0]: line.split() for line in lines[lines.index(next(x for x in lines if "dtype" in x)) + 1 :]
+    }
     assert {"obs.image", "last.image", "state.x", "terminated", "action"} <= set(fields)
     image = fields["obs.image"]
     assert image[1:5] == ["(2,", "2,", "3)", "uint8"]
@@ -318,7 +323,16 @@ def test_html_says_the_same_as_the_repr():
     recorder = example()
     page = Texts(recorder._repr_html_())
     assert not page.tags & {"script", "style", "link", "b<"}
-    for text in ("8 recorded, 0 dropped", "2 of 3", "observation=obs (found)", "<b>&", "obs.image", "uint8", "(2, 2, 3)", "192 B"):
+    for text in (
+        "8 recorded, 0 dropped",
+        "2 of 3",
+        "observation=obs (found)",
+        "<b>&",
+        "obs.image",
+        "uint8",
+        "(2, 2, 3)",
+        "192 B",
+    ):
         assert text in page.texts
     assert page.cells.count("host") + page.cells.count("device") == len(recorder._session.plan.layout.fields)
 

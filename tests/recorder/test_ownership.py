@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from chunks import FLAGS, assert_holds, make_chunk, make_step, snapshot
+from chunks import FLAGS, after, assert_holds, make_chunk, make_step, snapshot
 
 import trajlab as tl
 
@@ -30,7 +30,7 @@ def overwrite(tree):
     """Fill every NumPy array of a chunk with other values, in place."""
     for leaf in jax.tree.leaves(tree):
         if isinstance(leaf, np.ndarray):
-            leaf[...] = np.zeros((), leaf.dtype) if leaf.dtype.kind in "US" else ~leaf if leaf.dtype == bool else 99
+            leaf[...] = np.zeros_like(leaf) if leaf.dtype.kind in "US" else ~leaf if leaf.dtype == bool else 99
 
 
 def fill(recorder, start, stop, home="numpy", rows=5):
@@ -45,7 +45,9 @@ def fill(recorder, start, stop, home="numpy", rows=5):
 def test_buffers_may_be_refilled_in_place(home):
     recorder = tl.Recorder()
     for start in range(0, 30, 5):
-        chunk = jax.tree.map(lambda x: aligned(x) if isinstance(x, np.ndarray) else x, make_chunk(range(start, start + 5), home=home))
+        chunk = jax.tree.map(
+            lambda x: aligned(x) if isinstance(x, np.ndarray) else x, make_chunk(range(start, start + 5), home=home)
+        )
         recorder.record(chunk)
         overwrite(chunk)
     assert_holds(recorder.to_dataset(), range(30))
@@ -69,6 +71,21 @@ def test_numpy_arrays_handed_later_for_device_fields_are_copied():
         recorder.record(chunk)
         overwrite(chunk)
     assert_holds(recorder.to_dataset(), range(30))
+
+
+def test_numpy_arrays_are_copied_also_where_the_write_has_to_wait(slow):
+    begin, _ = slow
+    recorder = tl.Recorder()
+    mask = aligned(np.ones((5, 3), bool))
+    chunks = [make_chunk(range(start, start + 5), home="jax") for start in range(0, 15, 5)]
+    late = jax.tree.map(lambda x: aligned(np.asarray(x)), chunks[1])
+    y = begin()
+    recorder.record(after(y, chunks[0]))
+    recorder.record(late)
+    recorder.record(chunks[2], mask=mask)
+    overwrite((late, mask))
+    assert not y.is_ready()
+    assert_holds(recorder.to_dataset(), range(15))
 
 
 def test_jax_arrays_handed_later_for_host_fields_are_stored():
@@ -119,7 +136,9 @@ def test_from_episodes_owns_its_rows():
 
 @pytest.mark.parametrize("home", ["jax", "mixed", "flags_numpy"])
 def test_recorded_arrays_may_be_donated(home):
-    consume = jax.jit(lambda arrays: [x ^ True if x.dtype == bool else x + jnp.ones((), x.dtype) for x in arrays], donate_argnums=0)
+    consume = jax.jit(
+        lambda arrays: [x ^ True if x.dtype == bool else x + jnp.ones((), x.dtype) for x in arrays], donate_argnums=0
+    )
     recorder = tl.Recorder()
     for start in range(0, 30, 5):
         chunk = make_chunk(range(start, start + 5), home=home)

@@ -94,8 +94,12 @@ def _version() -> str:
 
 
 def title_of(ds: xr.Dataset, field: str) -> str:
-    """Return what a field is called on an axis: its `long_name`, or else its name."""
-    return str(ds[field].attrs.get("long_name", field))
+    """Return what a field is called on an axis: its `long_name`, or else its name.
+
+    The name of another variable does not count: arithmetic has taken it over from there.
+    """
+    given = str(ds[field].attrs.get("long_name", field))
+    return field if given in ds.variables else given
 
 
 def units_of(ds: xr.Dataset, field: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, cut_values
 from trajlab.analysis.discrete import as_discrete, discrete_kind
@@ -149,7 +150,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     if is_per_episode:
         of_episode = np.full(len(missing), -1, np.intp)
         of_episode[~missing] = codes[np.searchsorted(values, present)]
-    attrs = {key: value for key, value in ds[by].attrs.items() if key in ("long_name", "units")}
+    attrs: dict[str, str | int] = {"long_name": title_of(ds, by), **units_of(ds, by)}
     left_out = int(weights[codes < 0].sum()) + num_missing
     attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
     return Groups(by, labels, values, codes, of_episode, kind, attrs)

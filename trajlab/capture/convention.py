@@ -215,7 +215,7 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
     _check_flags(slots, names)
     missing = {slot for slot in FLAG_SLOTS if not slots[slot]}
     if len(missing) == len(FLAG_SLOTS) - 1 and "done" in missing:
-        found |= {slot: "none (not found)" for slot in sorted(missing - {"done"})}
+        found |= dict.fromkeys(sorted(missing - {"done"}), "none (not found)")
     for slot in ("next_observation", "final_observation"):
         if slots[slot] and not _is_like_observation(slots, paths, slot):
             if getattr(convention, slot) != "auto":
