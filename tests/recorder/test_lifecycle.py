@@ -188,7 +188,7 @@ def test_with_closes_and_closing_twice_does_nothing():
 
 
 def test_with_closes_also_after_an_error_and_lets_it_pass():
-    with pytest.raises(ZeroDivisionError, match="division"), tl.Recorder() as recorder:
+    with pytest.raises(ZeroDivisionError, match="division"), tl.Recorder() as recorder:  # noqa: PT012
         fill(recorder, 0, 5)
         1 / 0  # noqa: B018
     assert_holds(recorder.to_dataset(), range(5))
