@@ -1,6 +1,7 @@
 """What every test runs under: two CPU devices, strict promotion in JAX, checked annotations, no windows."""
 
 import os
+import sys
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
@@ -15,14 +16,13 @@ hypothesis.settings.register_profile("trajlab", deadline=None, derandomize="CI" 
 hypothesis.settings.load_profile("trajlab")
 
 
-def pytest_configure(config):
-    if config.option.markexpr == "benchmark":
-        return  # speed is measured as users have it: one device, nothing checked
+# Speed is measured as users have it: one device, nothing checked.
+if "benchmark" not in sys.argv:
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=2".strip()
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     jax.config.update("jax_numpy_rank_promotion", "raise")
-    # Before the first import of trajlab: its annotations, shapes included, are checked at every call.
+    # Here and not in a hook of pytest's, since conftest files of folders given to it import trajlab before that.
     jaxtyping.install_import_hook("trajlab", "annotations.check")
 
 

@@ -230,6 +230,12 @@ MUTATIONS = [
         f"{LIFECYCLE} -k max_episodes",
     ),
     Mutation(
+        "looked at too late",
+        "the recorder waits for twice as many ends as can settle the wanted episodes",
+        edit("recorder/session.py", "return 2 * num_ends >= self.ends", "return num_ends >= self.ends"),
+        f"{LIFECYCLE} -k is_full_says",
+    ),
+    Mutation(
         "out of range clamped",
         "an index past the end reads the last cell",
         edit("dataset/lazy.py", "raise IndexError(", "return np.clip(array, 0, size - 1)\n        raise IndexError("),
@@ -263,7 +269,7 @@ MUTATIONS = [
         "interrupt swallowed",
         "Ctrl-C is held back and forgotten",
         edit("block/log.py", "signal.raise_signal(signal.SIGINT)", "pass"),
-        f"{INTERRUPT} -k new_block-numpy",
+        f"{INTERRUPT} -k where_jax_compiles",
     ),
     Mutation(
         "cold calls taken for warm ones",

@@ -47,7 +47,7 @@ def test_record_returns_at_once_also_where_it_needs_a_new_block(slow, options):
     took = record_all(recorder, [after(y, chunk) for chunk in chunks])
     is_full, text, steps = recorder.is_full, repr(recorder), recorder.num_recorded_steps
     assert not y.is_ready()
-    assert max(took) < 0.1 * duration
+    assert max(took) < 0.25 * duration
     assert (is_full, steps) == (False, 30)
     assert "30 recorded" in text
     assert len(recorder._session.log.blocks) == 2
@@ -98,7 +98,7 @@ def test_reset_does_not_wait(slow):
     recorder.record(after(y, chunk))
     took = time.perf_counter() - start
     assert not y.is_ready()
-    assert took < 0.1 * duration
+    assert took < 0.25 * duration
     assert_holds(recorder.to_dataset(), range(5))
 
 

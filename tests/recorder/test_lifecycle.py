@@ -1,12 +1,17 @@
 """Which environments and how much is recorded, when a recorder is open, and what it says of itself."""
 
 import html.parser
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from chunks import assert_holds, make_chunk, make_step
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import Mark, Record
+from strategies import examples, recordings
 
 import trajlab as tl
 
@@ -132,6 +137,34 @@ def test_a_full_recorder_stores_nothing_more():
     assert recorder.num_recorded_steps == 0
     fill(recorder, 0, 5)
     assert recorder.num_recorded_steps == 5
+
+
+@examples(40)
+@given(recordings(wide=False), st.integers(1, 6))
+def test_is_full_says_at_once_what_all_rows_together_say(recording, count):
+    calls, options = recording
+    options = options | {"max_episodes": count, "convention": tl.Convention(**options["convention"])}
+    recorder = tl.Recorder(**options)
+    for number, call in enumerate(calls, start=1):
+        play_call(recorder, call)
+        if recorder.num_recorded_steps:
+            again = tl.Recorder(**options)
+            for earlier in calls[:number]:
+                play_call(again, earlier)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="no episode")
+                again.to_dataset()
+            assert recorder.is_full == again.is_full
+
+
+def play_call(recorder, call):
+    """Make a call of a recording, as NumPy arrays, whose flags have arrived at once."""
+    if isinstance(call, Mark):
+        (recorder.mark_reset if call.kind == "reset" else recorder.mark_gap)(call.envs)
+    elif isinstance(call, Record):
+        recorder.record(call.chunk, mask=call.mask, iteration=call.iteration, **call.extra)
+    else:
+        recorder.record_step(call.step, envs=call.envs, iteration=call.iteration, **call.extra)
 
 
 def test_without_a_limit_a_recorder_is_never_full():

@@ -74,18 +74,28 @@ def test_numpy_arrays_handed_later_for_device_fields_are_copied():
 
 
 def test_numpy_arrays_are_copied_also_where_the_write_has_to_wait(slow):
-    begin, _ = slow
-    recorder = tl.Recorder()
-    mask = aligned(np.ones((5, 3), bool))
     chunks = [make_chunk(range(start, start + 5), home="jax") for start in range(0, 15, 5)]
-    late = jax.tree.map(lambda x: aligned(np.asarray(x)), chunks[1])
-    y = begin()
-    recorder.record(after(y, chunks[0]))
-    recorder.record(late)
-    recorder.record(chunks[2], mask=mask)
-    overwrite((late, mask))
-    assert not y.is_ready()
-    assert_holds(recorder.to_dataset(), range(15))
+
+    def play(y):
+        late = jax.tree.map(lambda x: aligned(np.asarray(x)), chunks[1])
+        mask = aligned(np.ones((5, 3), bool))
+        recorder = tl.Recorder()
+        recorder.record(after(y, chunks[0]))
+        recorder.record(late)
+        recorder.record(chunks[2], mask=mask)
+        overwrite((late, mask))
+        return recorder
+
+    play(jnp.zeros(()))  # compiles
+    begin, _ = slow
+    for _ in range(5):  # a busy machine may take longer to record than to compute
+        y = begin()
+        recorder = play(y)
+        had_to_wait = not y.is_ready()
+        assert_holds(recorder.to_dataset(), range(15))
+        if had_to_wait:
+            return
+    pytest.fail("every write was made at once")
 
 
 def test_jax_arrays_handed_later_for_host_fields_are_stored():

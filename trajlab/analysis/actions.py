@@ -111,7 +111,7 @@ def histogram_of(
     *,
     by: str | None,
     bins: int | Numbers | None,
-    labels: LabelsArgument,
+    labels: Any,
     groups: GroupsArgument,
 ) -> xr.Dataset:
     """Return `action_histogram` of the field called `name` of a valid Dataset."""

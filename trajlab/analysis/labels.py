@@ -11,7 +11,7 @@ MAX_RANGE = 1024
 LabelsArgument = Sequence[str] | np.ndarray | Mapping[Any, str] | None
 
 
-def check_labels(labels: LabelsArgument) -> dict[Any, str] | None:
+def check_labels(labels: Any) -> dict[Any, str] | None:
     """Return the name of each value: those of a mapping, or 0 to n-1 for those of a sequence; None for no names.
 
     Raises

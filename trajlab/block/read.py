@@ -55,7 +55,7 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnames="size")
-def _slice(array: jax.Array, start: int, *, size: int) -> jax.Array:
+def _slice(array: jax.Array, start: Any, *, size: int) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(array, start, size)
 
 

@@ -124,7 +124,7 @@ def _check_axes(axes: str) -> None:
         raise ValueError(f"axes={axes!r}; expected distinct capital letters with T and N among them, such as 'TN'")
 
 
-def as_convention(convention: "Convention | str") -> Convention:
+def as_convention(convention: Any) -> Convention:
     """Return a Convention, given one or the name of one."""
     if isinstance(convention, Convention):
         return convention

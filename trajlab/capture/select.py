@@ -12,7 +12,7 @@ Fields = Sequence[str] | Mapping[str, str | Callable[[Any], Any]] | None
 """None (all), names and globs with exclusions (``"-info.*"``), or new names to paths or functions."""
 
 
-def parse_fields(fields: Fields) -> Fields:
+def parse_fields(fields: Any) -> Fields:
     """Return `fields` as None, a list or a mapping; raise TypeError when it has none of these forms."""
     if fields is None:
         return None

@@ -14,7 +14,7 @@ Dims = Mapping[str, Sequence[str] | str]
 """Field name to the names of its own dims; an axis letter to the name of its episode coordinate."""
 Coords = Mapping[str, Sequence[Any]]
 """Dim to its labels."""
-Units = Mapping[str, str | Sequence[str] | Mapping[str, str]]
+Units = Mapping[str, str | Sequence[str] | Mapping[Any, str]]
 """Field to its unit, or to one unit per label of its dim."""
 
 
@@ -59,9 +59,9 @@ def dim_names(name: str, given: Any) -> tuple[str, ...]:
 
 def make_labels(
     fields: Sequence[Field],
-    dims: Dims | None,
-    coords: Coords | None,
-    units: Units | None,
+    dims: Any,
+    coords: Any,
+    units: Any,
     same_dims: Mapping[str, str],
     axis_names: Mapping[str, str] | None = None,
 ) -> Labels:
@@ -152,7 +152,7 @@ def _sizes(
 
 
 def _units(
-    units: Units,
+    units: Any,
     dims: Mapping[str, tuple[str, ...]],
     shapes: Mapping[str, tuple[int, ...]],
     labels: Mapping[str, np.ndarray],

@@ -96,7 +96,7 @@ class LazyArray(BackendArray):
         needed = [np.unique(key) for key in behind]
         values = self._read_slabs(list(cells), tuple(map(as_slice, needed)))
         places = [np.searchsorted(unique, key) for unique, key in zip(needed, behind, strict=True)]
-        return values[(np.arange(cells[0].size).reshape(cells[0].shape), *places)]
+        return np.asarray(values[(np.arange(cells[0].size).reshape(cells[0].shape), *places)])
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         """Return the values that an xarray indexer selects; IndexError where it is out of range."""
@@ -282,7 +282,7 @@ class LazyPoints(indexing.LazilyVectorizedIndexedArray):
         return self
 
 
-def _narrow(key: np.ndarray, axis: int, new: Any, size: int) -> np.ndarray:
+def _narrow(key: np.ndarray, axis: int, new: Any, size: int) -> Any:
     """Index one axis of a key that may have size 1 where the whole has `size`."""
     if key.shape[axis] == size:
         return key[(slice(None),) * axis + (new,)]

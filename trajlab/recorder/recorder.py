@@ -200,9 +200,7 @@ class Recorder:
                     mark = mark._replace(envs=np.array(mark.envs))
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
-    def _take(
-        self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: int | None, envs: Any, is_step: bool
-    ) -> None:
+    def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> None:
         """Check a chunk, write it, and only then count it."""
         with self._lock:
             self._check_open()
@@ -274,7 +272,7 @@ class Recorder:
             )
         return envs.reshape([size for _, size in plan.layout.sizes])
 
-    def _iteration(self, given: int | None, is_step: bool) -> int:
+    def _iteration(self, given: Any, is_step: bool) -> int:
         if given is None:
             return (self._counters.iteration or 0) if is_step else self._counters.updates
         number = np.asarray(given)

@@ -16,7 +16,7 @@ from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import HIDDEN, Plan
 from trajlab.dataset.build import FinalOrigins, build_dataset
-from trajlab.dataset.labels import Coords, Dims, Units, dim_names, make_labels
+from trajlab.dataset.labels import dim_names, make_labels
 from trajlab.dataset.source import Source
 from trajlab.segment import Episodes, RankMap, Rules, Segmenter
 
@@ -26,9 +26,9 @@ class Options(NamedTuple):
 
     starts_fresh: bool
     max_episodes: int | None
-    dims: Dims | None
-    coords: Coords | None
-    units: Units | None
+    dims: Any
+    coords: Any
+    units: Any
     exact: bool = False
 
 
@@ -329,7 +329,7 @@ def _rows_needed(table: Episodes, ranks: RankMap) -> int:
     return int(ranks.rows(table.column, last).max(initial=-1)) + 1
 
 
-def _single(dims: Dims | None, letter: str) -> str:
+def _single(dims: Any, letter: str) -> str:
     """Return the name that `dims` gives to an axis letter, by default the letter itself."""
     given = dim_names(letter, (dims or {}).get(letter, letter))
     if len(given) != 1:
