@@ -7,7 +7,7 @@ state machine. It shares no code with the package.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
@@ -78,6 +78,8 @@ class Episode:
     final: dict[str, Any] = field(default_factory=dict)
     fields: dict[str, list[Any]] = field(default_factory=dict)
     iteration: list[int] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    row_before: int = -1  # of the recorded cell before the first transition
 
     @property
     def length(self) -> int:
@@ -145,6 +147,31 @@ def reference_episodes(
             episodes.append(episode)
     episodes.sort(key=lambda episode: (episode.start_row, episode.env))
     return episodes if max_episodes is None else episodes[:max_episodes]
+
+
+def without_rows(
+    episodes: Sequence[Episode], first: int, convention: Mapping[str, Any], calls: Sequence[Call]
+) -> list[Episode]:
+    """Return what is left of the episodes when all rows before row `first` are gone."""
+    moved = make_plan(convention, first_leaves(calls)).moved
+    left = []
+    for episode in episodes:
+        needed = [episode.row_before, *episode.rows[:-1]] if moved else episode.rows
+        lost = sum(row < first for row in needed) if first else 0
+        if lost < episode.length:
+            left.append(
+                replace(
+                    episode,
+                    start_row=episode.rows[lost],
+                    start_iteration=episode.iteration[lost],
+                    start_seen=episode.start_seen and not lost,
+                    complete=episode.complete and not lost,
+                    fields={name: values[lost:] for name, values in episode.fields.items()},
+                    iteration=episode.iteration[lost:],
+                    rows=episode.rows[lost:],
+                )
+            )
+    return sorted(left, key=lambda episode: (episode.start_row, episode.env))
 
 
 # The convention ---------------------------------------------------------------------------------------------
@@ -387,6 +414,7 @@ def walk(cells: list[Cell], plan: Plan, starts_fresh: bool, env: int) -> list[Ep
         else:
             if state == "start":
                 open_episode = Episode(env, cell.row, cell.iteration, seen)
+                open_episode.row_before = -1 if previous is None else cells[previous].row
                 episodes.append(open_episode)
                 state = "inside"
             assert open_episode is not None
@@ -415,6 +443,7 @@ def add_transition(episode: Episode, cells: list[Cell], k: int, previous: int | 
         else:
             episode.fields.setdefault(name, []).append(cells[k].values[name])
     episode.iteration.append(cells[k].iteration)
+    episode.rows.append(cells[k].row)
 
 
 def add_final_from_last(episode: Episode, cells: list[Cell], k: int, plan: Plan) -> None:

@@ -35,6 +35,7 @@ FLOORS = {
     "segment": floor(1, "jax xarray pandas matplotlib"),
     "dataset": floor(2, "matplotlib"),
     "testing": floor(3, "matplotlib"),
+    "buffer": floor(3, "matplotlib trajlab.analysis"),
     "recorder": floor(3, "matplotlib trajlab.analysis"),
     "consumers": floor(3, "matplotlib trajlab.analysis"),
     "analysis": floor(3, "jax matplotlib"),

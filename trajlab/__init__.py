@@ -7,6 +7,9 @@ from trajlab.recorder import Recorder, from_rollout
 from trajlab.capture.convention import Convention
 from trajlab.dataset.from_episodes import from_episodes
 
+# Record inside jit
+from trajlab.buffer import Buffer, append, init_buffer, to_dataset
+
 # Look at the Dataset
 from trajlab.dataset.schema import validate
 from trajlab.dataset.views import episode, transitions
@@ -27,14 +30,17 @@ from trajlab.plot.states import plot_state_trace
 __version__ = version("trajlab")
 
 __all__ = [
+    "Buffer",
     "Convention",
     "Recorder",
     "action_histogram",
+    "append",
     "concat",
     "episode",
     "episode_table",
     "from_episodes",
     "from_rollout",
+    "init_buffer",
     "plot_action_histogram",
     "plot_returns",
     "plot_state_trace",
@@ -42,6 +48,7 @@ __all__ = [
     "stack_fields",
     "state_trace",
     "to_dataframe",
+    "to_dataset",
     "transitions",
     "validate",
 ]

@@ -43,6 +43,9 @@ EndReason = Literal["terminated", "truncated", "done", "cut"]
 TERMINATED, TRUNCATED, DONE, CUT = get_args(EndReason)
 END_REASONS: tuple[str, ...] = get_args(EndReason)
 
+Incomplete = Literal["keep", "drop"]
+"""What becomes of episodes that are not complete."""
+
 PADDING_ATTR = "padding"
 RECORDED_DTYPE_ATTR = "recorded_dtype"
 ROLE_ATTR = "role"

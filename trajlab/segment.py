@@ -218,6 +218,11 @@ class Segmenter:
         return self._fed.rows
 
     @property
+    def counts(self) -> np.ndarray:
+        """Number of recorded cells in each column so far."""
+        return self._fed.counts
+
+    @property
     def num_ends(self) -> int:
         """Number of cells with an end flag or a mark so far; at most two episodes have ended at each."""
         return self._fed.num_ends
@@ -234,6 +239,36 @@ class Segmenter:
         marks, ends = _merged(events, self.rules.previous_row)
         segments = _segments(marks, fed.counts, self.rules.starts_fresh)
         return _episodes(segments, ends, self.rules, self.ranks())
+
+
+def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_first: bool, already: int) -> Episodes:
+    """Return the table of a log whose first cells have been given up; what is left is counted from there.
+
+    An episode that has lost its head is shorter and its start was not seen; one without a transition left is
+    gone. Numbers go on after those of the episodes that are gone.
+
+    Parameters
+    ----------
+    table : Episodes
+        Of the log with these cells.
+    first : array (width,) int64
+        Number of recorded cells given up in each column.
+    ranks : RankMap
+        Of the log without them.
+    drops_first : bool
+        As in `Rules`: a cell is no transition where the one before it is gone.
+    already : int
+        Number of episodes that were gone before the table began.
+    """
+    given_up = first[table.column]
+    lost = np.maximum(given_up + (drops_first & (given_up > 0)) - table.start, 0)
+    start = table.start + lost - given_up
+    left = table._replace(start=start, length=table.length - lost, start_seen=table.start_seen & (lost == 0))
+    left = left.take(left.length > 0)
+    left = left._replace(start_row=ranks.rows(left.column, left.start))
+    left = left.take(np.lexsort((left.column, left.start_row)))
+    gone = already + len(table.length) - len(left.length)
+    return left._replace(number=gone + np.arange(len(left.length)))
 
 
 def _with_span(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:

@@ -48,7 +48,7 @@ def to_dataset(quick: bool) -> list[Row]:
     done = np.tile(flags[:STEPS], (cells // flags[:STEPS].size, 1)) != 0
 
     def first() -> Taken:
-        session.segmenter = Segmenter(session.plan.layout.width, session.rules)
+        session.segmenter = Segmenter(session.plan.layout.width, session.description.rules)
         return taken(recorder.to_dataset)
 
     contenders = {
@@ -58,7 +58,7 @@ def to_dataset(quick: bool) -> list[Row]:
     }
     times = interleaved(contenders, 2 if quick else ROUNDS)
     with fetched("trajlab.block.read") as fields, fetched("trajlab.recorder.session") as read_flags:
-        session.segmenter = Segmenter(session.plan.layout.width, session.rules)
+        session.segmenter = Segmenter(session.plan.layout.width, session.description.rules)
         episodes = recorder.to_dataset().sizes["episode"]
     own, share = Spread.of(times["first"].wall), ratio(times["first"].wall, times["peer"].wall)
     text = f"{own.median:.3f} s, {share.median:.1f} times np.nonzero of the flags; {sum(fields)} bytes of fields"

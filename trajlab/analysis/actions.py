@@ -63,7 +63,8 @@ def action_histogram(
     by : str, optional
         What to group by: a coordinate over `episode` (``"start_iteration"``, ``"end_reason"``, ``"run"``) or a
         discrete variable over transitions (``"iteration"``). More than 8 distinct numbers are cut into 4 ranges
-        with about as many episodes (transitions, for the latter) each.
+        with about as many episodes (transitions, for the latter) each. ``"run"`` names kinds: each run is a group,
+        however many there are and also where the labels are numbers; named ones in the order of `concat`.
     bins : int or sequence of float, optional
         Number of bins over the range of finite values, 50 for continuous fields, or their edges. With it,
         integers are binned, too.
@@ -71,8 +72,8 @@ def action_histogram(
         Names of the actions 0, 1, ..., or a mapping from each value to its name: the result then has all of
         them, seen or not.
     groups : int, sequence or mapping, optional
-        Other groups than those of `by`: a number of ranges; edges; a list of values; or a mapping from a label
-        to a value, a list of values or a slice with both ends in it.
+        Other groups than those of `by`: a number of ranges; edges; a list of texts, or of runs; or a mapping from
+        a label to a value, a list of values or a slice with both ends in it.
 
     Returns
     -------
@@ -102,31 +103,24 @@ def action_histogram(
     array([1, 0, 3])
     """
     ds, name = field_of(ds, field, like=np.int64, along=by)
-    return histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)
+    return grouped_histogram(ds, name, make_groups(ds, by, groups), bins, labels)
 
 
-def histogram_of(
-    ds: xr.Dataset,
-    name: str,
-    *,
-    by: str | None,
-    bins: int | Numbers | None,
-    labels: Any,
-    groups: GroupsArgument,
+def grouped_histogram(
+    ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers | None, labels: LabelsArgument
 ) -> xr.Dataset:
-    """Return `action_histogram` of the field called `name` of a valid Dataset."""
+    """Return `action_histogram` of the field called `name` for groups that were made already."""
     names = check_labels(labels)
     kind = discrete_kind(ds, name) if bins is None else None
     if names is not None and kind is None:
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is binned, expected a field of integers")
-    chosen = make_groups(ds, by, groups)
-    require_free_dims(ds, name, (*chosen.dims, *HISTOGRAM_NAMES), "action_histogram")
+    require_free_dims(ds, name, (*groups.dims, *HISTOGRAM_NAMES), "action_histogram")
     if kind is not None:
-        counts, coords, attrs = _count_values(ds, name, chosen, kind, names)
+        counts, coords, attrs = _count_values(ds, name, groups, kind, names)
     else:
         require_numeric(ds[name].variable, name, "action_histogram")
-        counts, coords, attrs = _count_bins(ds, name, chosen, DEFAULT_BINS if bins is None else bins)
-    return _labelled(ds, name, chosen, counts, coords, attrs)
+        counts, coords, attrs = _count_bins(ds, name, groups, DEFAULT_BINS if bins is None else bins)
+    return _labelled(ds, name, groups, counts, coords, attrs)
 
 
 def _labelled(

@@ -62,6 +62,28 @@ def cut_values(
     return _by_edges(values, np.asarray(groups), by)
 
 
+def choose_kinds(
+    values: np.ndarray, weights: np.ndarray, groups: GroupsArgument, by: str, what: str, first: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, str]:
+    """Put distinct values that name kinds, as labels of runs do, into groups: each by itself, however many.
+
+    As `cut_values`, but that a sequence chooses values, of numbers too. Texts come in the order of `first`
+    (value,), where each occurs first.
+    """
+    if groups is None:
+        order = np.argsort(first) if values.dtype.kind == "U" else np.arange(len(values))
+        return values[order], np.argsort(order), f"each value of {by}"
+    is_choice = isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str)
+    if not is_choice or values.dtype.kind == "U":
+        return cut_values(values, weights, groups, by, what)
+    unknown = [value for value in groups if value not in values and len(values)]
+    if unknown:
+        raise unknown_name(f"value of {by}", str(unknown[0]), map(str, values))
+    chosen = {str(value): value for value in groups}
+    _, codes, text = _by_mapping(values, chosen, by)
+    return np.array([*chosen.values()], values.dtype), codes, text
+
+
 def _by_number(
     values: np.ndarray, weights: np.ndarray, number: int, by: str, what: str
 ) -> tuple[np.ndarray, np.ndarray, str]:

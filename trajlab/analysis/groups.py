@@ -10,12 +10,12 @@ import xarray as xr
 
 from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.cut import GroupsArgument, cut_values
+from trajlab.analysis.cut import GroupsArgument, choose_kinds, cut_values
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
-from trajlab.names import EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, TIME
+from trajlab.names import EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, RUN, TIME
 
 MAX_TABLE = 2**20
 """Whole numbers that span less than this are looked up in a table, others searched for."""
@@ -118,6 +118,8 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         of texts, for a `by` that is text: these values, in this order. A mapping from a label to what `sel`
         would take: a value, a list of values, or a slice with both ends in it.
 
+        ``by="run"``: each run is a group, however many and whatever its label, and a sequence names runs.
+
     Raises
     ------
     KeyError
@@ -137,7 +139,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         kind = ""
         missing = pd.isna(ds[by].values)
         present = _plain(ds[by].values[~missing])
-        values, weights = np.unique(present, return_counts=True)
+        values, first, weights = np.unique(present, return_index=True, return_counts=True)
         num_missing = int(missing.sum())
     else:
         kind = _kind_of(ds, by)
@@ -145,7 +147,10 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     if num_missing:
         total = num_missing + int(weights.sum())
         warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
-    labels, codes, text = cut_values(values, weights, groups, by, what)
+    if is_per_episode and by == RUN:
+        labels, codes, text = choose_kinds(values, weights, groups, by, what, first)
+    else:
+        labels, codes, text = cut_values(values, weights, groups, by, what)
     of_episode = None
     if is_per_episode:
         of_episode = np.full(len(missing), -1, np.intp)

@@ -69,38 +69,46 @@ def device_append(
     from that row on and, where `want_flags`, the chunk's own bytes of flags (T, width).
     `dynamic_update_slice` clamps a row out of range without a word, so the caller checks that the chunk fits.
     """
-    fields = layout.at("device")
-    has_flags = layout.flags_home == "device"
 
     def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
-        rows = [
-            _as_rows(jax.random.key_data(x) if field.is_key else x, chunk, layout.axes, is_step)
-            for x, field in zip(chunk.fields, fields, strict=True)
-        ]
-        written = None
-        if has_flags:
-            flags = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
-            mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
-            byte = flag_bytes(flags, layout.flag_slots, mask, jnp)
-            if chunk.places is not None:
-                byte = jnp.full((1, layout.width), NOT_RECORDED).at[:, chunk.places].set(byte)
-            # A step with few environments is so little work that XLA runs it at once; one more OR would not be.
-            written = byte if chunk.marks is None else byte.at[0].set(byte[0] | chunk.marks)
-        return tuple(_write(arrays, row, rows, written, chunk.places)), written if want_flags else None
+        rows, flags = device_rows(chunk, layout, is_step=is_step)
+        return tuple(_write(arrays, row, rows, flags, chunk.places)), flags if want_flags else None
 
     return jax.jit(append, donate_argnums=0)
 
 
+def device_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[jax.Array], jax.Array | None]:
+    """Return what a chunk writes into the device arrays of a layout: rows of each field, and of the flags.
+
+    The rows are (T, width, ...), those of a partial step (1, k, ...); the bytes of flags (T, width), None where
+    they live on the host.
+    """
+    rows = [
+        _as_rows(jax.random.key_data(x) if field.is_key else x, chunk, layout.axes, is_step)
+        for x, field in zip(chunk.fields, layout.at("device"), strict=True)
+    ]
+    if layout.flags_home != "device":
+        return rows, None
+    flags = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
+    mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
+    byte = flag_bytes(flags, layout.flag_slots, mask, jnp)
+    if chunk.places is not None:
+        byte = jnp.full((1, layout.width), NOT_RECORDED).at[:, chunk.places].set(byte)
+    # A step with few environments is so little work that XLA runs it at once; one more OR would not be.
+    return rows, byte if chunk.marks is None else byte.at[0].set(byte[0] | chunk.marks)
+
+
 def _write(arrays: tuple[jax.Array, ...], row: Any, rows: list[Any], flags: Any, places: Any) -> list[jax.Array]:
     if places is None:
-        out = [_put(array, x, row) for array, x in zip(arrays, rows, strict=False)]
+        out = [put_rows(array, x, row) for array, x in zip(arrays, rows, strict=False)]
     else:
         out = [array.at[row, places].set(x[0]) for array, x in zip(arrays, rows, strict=False)]
-    return out if flags is None else [*out, _put(arrays[-1], flags, row)]
+    return out if flags is None else [*out, put_rows(arrays[-1], flags, row)]
 
 
-def _put(array: jax.Array, x: Any, row: Any) -> jax.Array:
-    return jax.lax.dynamic_update_slice_in_dim(array, x, row, axis=0)
+def put_rows(array: jax.Array, rows: jax.Array, row: Any) -> jax.Array:
+    """Write rows (T, width, ...) into an array (capacity, width, ...) from `row` on, which must fit: JAX clamps."""
+    return jax.lax.dynamic_update_slice_in_dim(array, rows, row, axis=0)
 
 
 def host_append(

@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +36,14 @@ class Block:
         self.layout = layout
         self.box: list[tuple[tuple[jax.Array, ...], Any]] = [(_device_arrays(layout, capacity), None)]
         self.host = _host_arrays(layout, capacity)
+
+    @classmethod
+    def sealed(cls, layout: Layout, arrays: tuple[Any, ...]) -> Self:
+        """Return a block of arrays (rows, width, ...) that are complete: one for each field on the device."""
+        block = cls.__new__(cls)
+        block.start, block.capacity, block.layout = 0, len(arrays[0]), layout
+        block.box, block.host = [(arrays, None)], ()
+        return block
 
     def array(self, index: int, field: Field) -> Any:
         """Return the array (capacity, width, ...) of a field, the `index`-th of those that share its home."""

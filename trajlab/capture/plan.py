@@ -1,5 +1,7 @@
 """The plan that the first chunk makes, and the check that each later chunk fits it."""
 
+import copy
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -80,9 +82,13 @@ class Plan:
         num_envs: int | None,
         is_step: bool,
         is_partial: bool,
+        inside_jit: bool = False,
     ) -> None:
-        """Make the plan from the first chunk's sources; raise what `Recorder.record` raises."""
-        self._fields = fields
+        """Make the plan from the first chunk's sources; raise what `Recorder.record` raises.
+
+        With `inside_jit` later chunks may be traced, and all fields live on the device.
+        """
+        self._fields, self._inside_jit = fields, inside_jit
         self.roles = roles = apply_convention(convention, sources.names, sources.slots)
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
         self.chosen = self._choose(sources, warn=True)
@@ -104,7 +110,7 @@ class Plan:
             sizes = self._sizes_of(by_name, lead, letters, num_envs)
         stored = tuple(self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items())
         flag_leaves = [by_name[source] for source in self._flag_sources()]
-        home: Home = "device" if any(isinstance(leaf, jax.Array) for leaf in flag_leaves) else "host"
+        home: Home = "device" if any(self._home(leaf) == "device" for leaf in flag_leaves) else "host"
         total = math.prod(size for _, size in sizes)
         columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
         if columns is not None and not columns:
@@ -116,6 +122,24 @@ class Plan:
             for leaf in roles.slots["observation"]
             if (twin := roles.counterpart("next_observation", leaf)) and self._name_of(twin) and self._name_of(leaf)
         }
+
+    def with_num_envs(self, num_envs: int) -> "Plan":
+        """Return the plan for another number of environments: `shard_map` gives a function its device's share of them.
+
+        Raises ValueError where the environments cannot be told apart by their number alone.
+        """
+        layout = self.layout
+        if num_envs == layout.num_envs:
+            return self
+        if layout.columns is not None or len(layout.sizes) != 1:
+            raise ValueError(
+                f"the buffer is {num_envs} environments wide, and was made for {layout.num_envs}; a buffer that is "
+                "split over devices records all environments of one axis: leave out envs= and further letters of axes="
+            )
+        narrow = copy.copy(self)
+        narrow.layout = dataclasses.replace(layout, sizes=(("N", num_envs),))
+        narrow._fitting = set()
+        return narrow
 
     def _check_counterparts(self, stored: tuple[Field, ...]) -> None:
         """Raise ValueError when a next or final observation is not of the observation's shape and dtype."""
@@ -171,6 +195,9 @@ class Plan:
             raise ValueError(f"the chunk has {total} environments; expected num_envs={num_envs}")
         return sizes
 
+    def _home(self, leaf: Any) -> Home:
+        return "device" if self._inside_jit or isinstance(leaf, jax.Array) else "host"
+
     def _field(self, name: str, source: str, leaf: Any, lead: int) -> Field:
         roles, hidden = self.roles, name.startswith(HIDDEN)
         is_key = _is_key(leaf)
@@ -180,13 +207,15 @@ class Plan:
             shown_dtype(dtype)
         except TypeError as error:
             raise TypeError(f"field {source!r}: {error}. Leave it out: fields=['*', '-{source}']") from None
+        if self._inside_jit and isinstance(leaf, np.ndarray):
+            _check_fits_jax(source, leaf)
         role = next((slot for slot, names in roles.slots.items() if source in names), "")
         return Field(
             name=name,
             source=source,
             shape=shape,
             dtype=np.dtype(dtype).newbyteorder("="),
-            home="device" if isinstance(leaf, jax.Array) else "host",
+            home=self._home(leaf),
             moved=not hidden and roles.is_moved(source, name),
             role="" if hidden else role,
             hidden=hidden,
@@ -238,7 +267,7 @@ class Plan:
         if signature not in self._fitting:
             self._check_all(leaves, mask, is_step, part)
             self._fitting.add(signature)
-        for place, leaf in enumerate(leaves):
+        for place, leaf in enumerate([] if self._inside_jit else leaves):
             if isinstance(leaf, jax.Array) and leaf.is_deleted():
                 name = self._used_sources()[place]
                 raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")
@@ -256,10 +285,10 @@ class Plan:
         return leaves[-1].shape[axes.index("U")] if "U" in axes else 1
 
     def _check_all(self, leaves: list[Any], mask: Any, is_step: bool, part: int | None) -> None:
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        if not self._inside_jit and any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             raise TypeError(
-                "record() was called inside a function that JAX traces (jit, scan, vmap); "
-                "return the chunk from it and record that"
+                "record() was called inside a function that JAX traces (jit, scan, vmap); return the chunk from it "
+                "and record that, or carry a buffer through it: init_buffer() and append()"
             )
         axes = self.roles.axes
         axes = step_axes(axes) if is_step else axes
@@ -325,6 +354,20 @@ class Plan:
         if not _fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
             out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
         return out
+
+
+def _check_fits_jax(source: str, leaf: np.ndarray) -> None:
+    """Raise TypeError where JAX cannot hold a NumPy array as it is: 64-bit numbers need x64, and text has no place."""
+    try:
+        held = jax.dtypes.canonicalize_dtype(leaf.dtype)
+    except TypeError:
+        held = None
+    if held != leaf.dtype.newbyteorder("="):
+        what = "cannot be held by JAX" if held is None else f"becomes {held} unless jax_enable_x64 is set"
+        raise TypeError(
+            f"field {source!r} has dtype {leaf.dtype}, which {what}; convert it, or leave it out: "
+            f"fields=['*', '-{source}']"
+        )
 
 
 def _is_key(leaf: Any) -> bool:

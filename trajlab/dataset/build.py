@@ -73,7 +73,7 @@ def build_dataset(
         names.LENGTH: (names.EPISODE, episodes.length, {"long_name": "episode length", "units": "steps"}),
         names.MASK: lazy_variable((names.EPISODE, names.TIME), MaskArray(episodes.length, source.longest)),
         names.ENV: (names.EPISODE, envs[episodes.column], {"long_name": "environment"}),
-        names.START_ROW: (names.EPISODE, episodes.start_row, {"long_name": "first row"}),
+        names.START_ROW: (names.EPISODE, source.first_row + episodes.start_row, {"long_name": "first row"}),
         names.START_ITERATION: (
             names.EPISODE,
             source.iteration_of(episodes.start_row),

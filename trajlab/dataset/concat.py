@@ -8,6 +8,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.concat_checks import agreement_problems, common_attrs, common_dtype
+from trajlab.dataset.concat_runs import check_labels, run_labels
 from trajlab.dataset.fields import padding_of
 from trajlab.dataset.flatten import Flattener
 from trajlab.dataset.joined import Frame, JoinedArray
@@ -73,75 +74,25 @@ def concat(
             raise ValueError("run= was given with a mapping, whose keys are the labels; give one of them")
         datasets, run = list(datasets.values()), list(datasets)
     parts = [*datasets]
-    _check(parts, run)
-    labels = _run_labels(parts, run)
-    return _joined(parts, np.concatenate(labels))
+    labels = _check(parts, run)
+    return _joined(parts, run_labels(parts, labels))
 
 
-def _check(parts: list[xr.Dataset], run: Sequence[Any] | None) -> None:
-    """Raise ValueError with every reason why Datasets cannot be put together."""
+def _check(parts: list[xr.Dataset], run: Any) -> list[Any] | None:
+    """Return the labels given; raise ValueError with every reason why Datasets cannot be put together."""
     if not parts:
         raise ValueError("no Dataset to put together; give at least one")
-    if run is not None:
-        if isinstance(run, str) or len(run) != len(parts):
-            raise ValueError(f"run={run!r}; expected a list of {len(parts)} labels, one for each Dataset")
-        for label in run:
-            if not isinstance(label, str | int | float | np.integer | np.floating | np.str_):
-                raise TypeError(f"run label {label!r} is a {type(label).__name__}; expected text or a number")
+    labels = check_labels(run, len(parts))
     problems = [f"dataset {number}: {text}" for number, ds in enumerate(parts) for text in find_problems(ds)]
     raise_all(problems, "these cannot be put together")
     raise_all(agreement_problems(_with_episodes(parts)), "these Datasets do not fit together")
+    return labels
 
 
 def _with_episodes(parts: list[xr.Dataset]) -> dict[int, xr.Dataset]:
     """Return the Datasets that hold episodes, by their numbers; the first where none does."""
     holding = {number: ds for number, ds in enumerate(parts) if ds.sizes[names.EPISODE]}
     return holding or {0: parts[0]}
-
-
-# Runs -----------------------------------------------------------------------------------------------------------------
-
-
-def _run_labels(parts: list[xr.Dataset], run: Sequence[Any] | None) -> list[np.ndarray]:
-    """Return the labels (episode,) of each Dataset's episodes."""
-    old = [_old_runs(ds) for ds in parts]
-    sizes = [ds.sizes[names.EPISODE] for ds in parts]
-    if run is not None:
-        new = np.asarray(run)
-        return [
-            np.array([f"{label}/{o}" for o in before]) if before is not None and len(np.unique(before)) > 1
-            else np.full(size, label)
-            for label, before, size in zip(new, old, sizes, strict=True)
-        ]  # fmt: skip
-    if all(before is None for before in old):
-        return [np.full(size, number) for number, size in enumerate(sizes)]
-    known = [before for before in old if before is not None]
-    distinct = [label for before in known for label in np.unique(before).tolist()]
-    if len(known) == len(parts) and len(set(distinct)) == len(distinct):
-        return known
-    if all(before.dtype.kind in "iu" for before in known):
-        return _renumbered(old, sizes)
-    raise ValueError(
-        "some of these have a coordinate 'run' with names, and the others none or the same ones; "
-        f"give {len(parts)} labels with run=[...]"
-    )
-
-
-def _old_runs(ds: xr.Dataset) -> np.ndarray | None:
-    """Return the labels of runs that a Dataset has already, one per episode."""
-    if names.RUN not in ds.coords:
-        return None
-    return np.asarray(ds[names.RUN].broadcast_like(ds[names.LENGTH]).values)
-
-
-def _renumbered(old: list[np.ndarray | None], sizes: list[int]) -> list[np.ndarray]:
-    """Give each run of each Dataset the next number."""
-    labels, start = [], 0
-    for before, size in zip(old, sizes, strict=True):
-        distinct, inverse = np.unique(np.zeros(size, int) if before is None else before, return_inverse=True)
-        labels.append(start + inverse.astype(np.int64))
-        start += max(len(distinct), 1)
-    return labels
 
 
 # Variables ------------------------------------------------------------------------------------------------------------

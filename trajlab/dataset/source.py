@@ -22,6 +22,8 @@ class Source:
     episodes : Episodes
     iteration_rows, iterations : array (K,) int64
         Row from which each iteration holds, ascending, and its number.
+    first_row : int
+        Number of rows that the recording has given up before the log's first.
     """
 
     view: LogView
@@ -29,6 +31,7 @@ class Source:
     episodes: Episodes
     iteration_rows: np.ndarray
     iterations: np.ndarray
+    first_row: int = 0
 
     @property
     def longest(self) -> int:

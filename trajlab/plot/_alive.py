@@ -29,17 +29,17 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
     return strip
 
 
-def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, colors: Sequence[Any]) -> None:
+def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, looks: Sequence[_style.Look]) -> None:
     """Draw how many episodes each step's values are from."""
     time = result[TIME].values
-    counts = result[N].values.reshape(len(colors), len(time))
+    counts = result[N].values.reshape(len(looks), len(time))
     edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
-    for count, color in zip(counts, colors, strict=True):
+    for count, look in zip(counts, looks, strict=True):
         height = count if len(time) else np.zeros(1)
         if by is None:
             ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
-            ax.stairs(height, edges, baseline=None, color=color, linewidth=1.2)
+            ax.stairs(height, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
     most = int(counts.max(initial=0))
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])

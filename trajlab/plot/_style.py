@@ -1,11 +1,15 @@
 """Figures and colours of all plots. Nothing here sets a global option."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+
+from trajlab.analysis.groups import Groups
+from trajlab.names import RUN
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -15,6 +19,10 @@ CYCLE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000
 """Colours for kinds: those of Okabe & Ito (2008), "Color Universal Design"; told apart by all."""
 DARK_CYCLE = ("#56B4E9", "#E69F00", "#2CC295", "#E89AC6", "#F0E442", "#F07A3A", "#FFFFFF", "#999999")
 """The same hues, bright enough for a dark ground."""
+
+SHAPES = (("", "-", ""), ("s", "--", "////"), ("D", ":", "...."))
+"""Marker, line style and hatch that go with the colours; the second and third where the colours are used again."""
+MAX_KINDS = len(CYCLE) * len(SHAPES)
 
 MAX_PANELS = 24
 PANEL_WIDTH, PANEL_HEIGHT = 3.4, 2.3
@@ -92,7 +100,7 @@ def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) 
     """Return the keyword arguments of an artist: the defaults, and over them those given, by whichever alias.
 
     A colour of the face or the edge alone replaces only that part of a default `color`, which Matplotlib would
-    let win over both.
+    let win over both; a `color` replaces defaults of both.
     """
     from matplotlib.cbook import normalize_kwargs
 
@@ -105,6 +113,8 @@ def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) 
     if parts and "color" not in own and "color" in out:
         color = out.pop("color")
         out |= {"facecolor": color, "edgecolor": color}
+    if "color" in own:
+        out = {key: value for key, value in out.items() if key not in ("facecolor", "edgecolor")}
     return out | own
 
 
@@ -145,17 +155,46 @@ def neutral(ax: "matplotlib.axes.Axes") -> str:
     return "0.7" if is_dark(ax) else "0.45"
 
 
-def group_colors(ax: "matplotlib.axes.Axes", count: int, ordered: bool) -> list[Any]:
-    """Return a colour per group: along viridis where groups have an order, else of different hues."""
-    if not ordered and count <= len(CYCLE):
-        return list(cycle(ax)[:count])
-    import matplotlib
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """How one group is told from others: by colour, and where all of them are in use by shape as well."""
 
-    ends = (0.2, 1.0) if is_dark(ax) else (0.0, 0.87)
-    return list(matplotlib.colormaps["viridis"](np.linspace(*ends, count)))
+    color: Any
+    marker: str = ""
+    linestyle: str = "-"
+    hatch: str = ""
+
+    def fill(self, ax: "matplotlib.axes.Axes") -> dict[str, Any]:
+        """Return the keyword arguments of a filled patch; hatches are in the colour of the ground."""
+        if not self.hatch:
+            return {"color": self.color}
+        return {"facecolor": self.color, "edgecolor": ax.get_facecolor(), "hatch": self.hatch, "linewidth": 0}
 
 
-def colors_by(ds: xr.Dataset, panels: Panels, by: str | None, count: int) -> list[Any]:
-    """Return a colour for each of the `count` groups of `by`, which have an order where they are numbers."""
-    first = panels.axes[0]
-    return [cycle(first)[0]] if by is None else group_colors(first, count, ds[by].dtype.kind in "iuf")
+def is_ordered(ds: xr.Dataset, groups: Groups) -> bool:
+    """Say whether groups have an order, as those of numbers have; whole numbers of runs only count them."""
+    if groups.name is None or ds[groups.name].dtype.kind not in "iuf":
+        return False
+    return groups.name != RUN or groups.labels.dtype.kind not in "iu"
+
+
+def check_groups(ds: xr.Dataset, groups: Groups) -> None:
+    """Raise ValueError when there are more groups than can be told apart."""
+    if groups.size > MAX_KINDS and not is_ordered(ds, groups):
+        some = [label.item() for label in groups.labels[:2]]
+        raise ValueError(
+            f"by={groups.name!r} has {groups.size} groups; at most {MAX_KINDS} are told apart in a plot. Choose some, "
+            f"as in groups={some!r}, or join some: groups={{'some': {some!r}}}"
+        )
+
+
+def looks_of(ds: xr.Dataset, panels: Panels, groups: Groups) -> list[Look]:
+    """Return a look for each group: colours along viridis where groups have an order, else of different hues."""
+    ax = panels.axes[0]
+    if is_ordered(ds, groups):
+        import matplotlib
+
+        ends = (0.2, 1.0) if is_dark(ax) else (0.0, 0.87)
+        return [Look(color) for color in matplotlib.colormaps["viridis"](np.linspace(*ends, groups.size))]
+    kinds = itertools.product(SHAPES, cycle(ax))
+    return [Look(color, *shape) for shape, color in itertools.islice(kinds, groups.size)]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.groups import Groups
 from trajlab.dataset.fields import component_labels
-from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR
+from trajlab.names import LEFT_OUT_ATTR, NUM_CUT_ATTR, NUM_EPISODES_ATTR
 from trajlab.plot._style import Panels, neutral
 
 if TYPE_CHECKING:
@@ -59,10 +60,33 @@ def label_of(variable: xr.DataArray) -> str:
     return with_units(str(variable.attrs.get("long_name", name)), variable.attrs.get("units"))
 
 
-def group_labels(result: xr.Dataset, by: str) -> list[str]:
-    """Return the groups of a result as texts for a legend."""
-    values = result[by].values
-    return [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
+def group_labels(groups: Groups, counts: Sequence[int] | np.ndarray | None = None) -> list[str]:
+    """Return groups as texts for a legend: ``"ppo (1,200)"`` where they come with counts."""
+    values = groups.labels
+    texts = [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
+    if len(set(texts)) < len(texts):
+        texts = [str(value) for value in values]
+    return texts if counts is None else [f"{text} ({count:,})" for text, count in zip(texts, counts, strict=True)]
+
+
+def groups_title(groups: Groups, what: str | None = None) -> str:
+    """Return what was grouped by, and `what` the counts are of: ``"run (episodes)"``."""
+    title = with_units(str(groups.attrs["long_name"]), groups.attrs.get("units"))
+    return title if what is None else f"{title} ({what})"
+
+
+def left_out(groups: Groups) -> list[str]:
+    """Return a line on what is in no group and so not shown, where there is such."""
+    number = groups.attrs.get(LEFT_OUT_ATTR, 0)
+    what = "transition" if groups.of_episode is None else "episode"
+    return [f"in no group: {number:,} {what}{'' if number == 1 else 's'}"] if number else []
+
+
+def member_counts(groups: Groups, transitions: np.ndarray) -> tuple[np.ndarray, str]:
+    """Return how many episodes each group has, or `transitions` (group,) where it is a matter of these; and which."""
+    if groups.of_episode is None:
+        return transitions, "transitions"
+    return np.bincount(groups.of_episode[groups.of_episode >= 0], minlength=groups.size), "episodes"
 
 
 def count_text(attrs: Mapping[str, Any]) -> str:
@@ -104,20 +128,21 @@ def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
 
 def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
     """Draw a legend below the panels of a figure of our own, or at the top of the first of the Axes given."""
-    letters = max(len(label) for label in labels) + 5
-    labels, title = [safe(label) for label in labels], None if title is None else safe(title)
+    title = None if title is None else safe(title)
     if panels.figure is not None:
-        room = panels.figure.get_figwidth() * 72 / (0.55 * _points("legend.fontsize"))
-        columns = int(np.clip(room // letters, 1, len(labels)))
+        figure: Any = panels.figure
+        points = _points("legend.fontsize")
+        labels, columns, rows = _arranged(labels, figure.get_figwidth() * 72 / points, 4.8)
+        figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.25 * points / 72)
         style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "title_fontsize": "medium"}
-        panels.figure.legend(handles, labels, title=title, ncols=columns, **style)
+        figure.legend(handles, labels, title=title, ncols=columns, **style)
         return
     ax = panels.axes[0]
     root: Any = ax.get_figure(root=True)
     box = ax.get_position()
     room = 0.85 * box.width * root.get_figwidth() * 72  # a layout may still make the Axes smaller
-    columns = int(np.clip(room // (letters * 0.55 * LEGEND_POINTS), 1, len(labels)))
-    rows = -(-len(labels) // columns) + (title is not None)
+    labels, columns, rows = _arranged(labels, room / LEGEND_POINTS, 3.2)
+    rows += title is not None
     style = {"loc": "upper center", "fontsize": LEGEND_POINTS, "title_fontsize": LEGEND_POINTS, "frameon": False}
     ax.legend(handles, labels, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
     share = (rows * 1.6 + 1.5) * LEGEND_POINTS / (0.9 * box.height * root.get_figheight() * 72)
@@ -125,12 +150,26 @@ def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], 
     ax.set_ylim(bottom, bottom + (top - bottom) / (1 - min(share, 0.6)))
 
 
-def dot(color: Any, marker: str = "o", filled: bool = True) -> Any:
-    """Return what stands for faint dots in a legend."""
+def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:
+    """Return labels, broken where they are too long, and in how many columns and rows of text they stand.
+
+    `room` is the width there is, and `beside` what each column takes beside its letters, in heights of a letter.
+    """
+    most = max(int((room - beside) / 0.55), 12)
+    broken = [textwrap.wrap(label, most) or [label] for label in labels]
+    longest = max(len(line) for lines in broken for line in lines)
+    columns = int(np.clip(room // (longest * 0.55 + beside), 1, len(labels)))
+    rows = -(-len(labels) // columns) * max(map(len, broken))
+    return [safe("\n".join(lines)) for lines in broken], columns, rows
+
+
+def dot(color: Any, marker: str = "o", filled: bool = True, line: Any = None) -> Any:
+    """Return what stands for faint dots in a legend, and for a line through them where there is one."""
     from matplotlib.lines import Line2D
 
+    style: dict[str, Any] = {"linestyle": "none"} if line is None else {"color": color, "linewidth": 2.0}
     face = color if filled else "none"
-    return Line2D([], [], linestyle="none", marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face)
+    return Line2D([], [], marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face, **style)
 
 
 def write_empty(ax: "matplotlib.axes.Axes") -> None:

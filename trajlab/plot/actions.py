@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.actions import histogram_of
+from trajlab.analysis.actions import grouped_histogram
 from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.dataset.fields import component_units
 from trajlab.names import (
@@ -77,20 +78,24 @@ def plot_action_histogram(
     ds, name = field_of(ds, field, like=np.int64, along=by)
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
-    result = histogram_of(ds, name, by=by, bins=bins, labels=labels, groups=groups)
+    chosen = make_groups(ds, by, groups)
+    _style.check_groups(ds, chosen)
+    result = grouped_histogram(ds, name, chosen, bins, labels)
     panels = _style.make_panels(len(titles), ax, share_y=True, mend=_style.select_mend(ds, name))
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
-    colors = _style.colors_by(ds, panels, by, heights.shape[0])
+    looks = _style.looks_of(ds, panels, chosen)
     units = component_units(ds, name)
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
         title = titles[number] if len(titles) > 1 else title_of(ds, name)
-        handles = _draw(ax_, result, heights[:, number], colors, kwargs)
+        handles = _draw(ax_, result, heights[:, number], looks, kwargs)
         _label(panels, number, _text.with_units(title, units[number]), result, by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
-    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result)])
+    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result), *_text.left_out(chosen)])
     if by is not None and handles:
-        _text.write_legend(panels, handles, _text.group_labels(result, by), _text.label_of(result[by]))
+        counts = _counted(result, by)
+        title = _text.groups_title(chosen, None if counts is None else "transitions")
+        _text.write_legend(panels, handles, _text.group_labels(chosen, counts), title)
     return panels.result()
 
 
@@ -103,8 +108,19 @@ def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...], compone
     return values.reshape(values.shape[0] if lead else 1, components, values.shape[-1])
 
 
+def _counted(result: xr.Dataset, by: str) -> np.ndarray | None:
+    """Return how many values each group's shares are of (group,); None where components differ in that."""
+    counts = result[COUNT].sum(result[COUNT].dims[-1]).transpose(by, ...).values
+    counts = counts.reshape(len(counts), -1)
+    return counts[:, 0] if counts.shape[1] and (counts == counts[:, :1]).all() else None
+
+
 def _draw(
-    ax: "matplotlib.axes.Axes", result: xr.Dataset, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+    ax: "matplotlib.axes.Axes",
+    result: xr.Dataset,
+    heights: np.ndarray,
+    looks: Sequence[_style.Look],
+    kwargs: dict[str, Any],
 ) -> list[Any]:
     """Draw heights (group, place); return one artist per group."""
     if not result.attrs[NUM_TRANSITIONS_ATTR]:
@@ -112,16 +128,16 @@ def _draw(
         return []
     if BIN in result.dims:
         edges = np.append(result[BIN_LEFT].values, result[BIN_RIGHT].values[-1])
-        return _draw_outlines(ax, edges, heights, colors, kwargs)
+        return _draw_outlines(ax, edges, heights, looks, kwargs)
     places, texts = _places(result)
     if (np.diff(places) > 1).any():
-        return _draw_needles(ax, places, heights, colors, kwargs)
+        return _draw_needles(ax, places, heights, looks, kwargs)
     if heights.size <= MAX_BARS:
-        return _draw_bars(ax, places, heights, colors, texts, kwargs)
+        return _draw_bars(ax, places, heights, looks, texts, kwargs)
     if texts is not None:
         _text.label_ticks(ax, places, texts)
     edges = np.append(places - 0.5, places[-1] + 0.5)
-    return _draw_outlines(ax, edges, heights, colors, kwargs)
+    return _draw_outlines(ax, edges, heights, looks, kwargs)
 
 
 def _places(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
@@ -140,7 +156,7 @@ def _draw_bars(
     ax: "matplotlib.axes.Axes",
     places: np.ndarray,
     heights: np.ndarray,
-    colors: Sequence[Any],
+    looks: Sequence[_style.Look],
     texts: list[str] | None,
     kwargs: dict[str, Any],
 ) -> list[Any]:
@@ -151,9 +167,9 @@ def _draw_bars(
     thick = 0.8 / len(heights)
     across = "height" if sideways else "width"
     artists = []
-    for number, (height, color) in enumerate(zip(heights, colors, strict=True)):
+    for number, (height, look) in enumerate(zip(heights, looks, strict=True)):
         at = places + (number - (len(heights) - 1) / 2) * thick
-        style = _style.merged(Rectangle, {"width": thick, "color": color}, kwargs)
+        style = _style.merged(Rectangle, {"width": thick, **look.fill(ax)}, kwargs)
         style[across] = style.pop("width")
         artists.append((ax.barh if sideways else ax.bar)(at, height, **style))
     if sideways:
@@ -166,19 +182,31 @@ def _draw_bars(
 
 
 def _draw_outlines(
-    ax: "matplotlib.axes.Axes", edges: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+    ax: "matplotlib.axes.Axes",
+    edges: np.ndarray,
+    heights: np.ndarray,
+    looks: Sequence[_style.Look],
+    kwargs: dict[str, Any],
 ) -> list[Any]:
     from matplotlib.patches import StepPatch
 
     style: dict[str, Any] = {"fill": True} if len(heights) == 1 else {"linewidth": 1.6}
     return [
-        ax.stairs(np.nan_to_num(height), edges, **_style.merged(StepPatch, {**style, "color": color}, kwargs))
-        for height, color in zip(heights, colors, strict=True)
+        ax.stairs(
+            np.nan_to_num(height),
+            edges,
+            **_style.merged(StepPatch, {**style, "color": look.color, "linestyle": look.linestyle}, kwargs),
+        )
+        for height, look in zip(heights, looks, strict=True)
     ]
 
 
 def _draw_needles(
-    ax: "matplotlib.axes.Axes", places: np.ndarray, heights: np.ndarray, colors: Sequence[Any], kwargs: dict[str, Any]
+    ax: "matplotlib.axes.Axes",
+    places: np.ndarray,
+    heights: np.ndarray,
+    looks: Sequence[_style.Look],
+    kwargs: dict[str, Any],
 ) -> list[Any]:
     """Draw values that are far apart, one line each."""
     from matplotlib.collections import LineCollection
@@ -188,9 +216,11 @@ def _draw_needles(
             places,
             0,
             np.nan_to_num(height),
-            **_style.merged(LineCollection, {"color": color, "linewidth": 1.0}, kwargs),
+            **_style.merged(
+                LineCollection, {"color": look.color, "linewidth": 1.0, "linestyle": look.linestyle}, kwargs
+            ),
         )
-        for height, color in zip(heights, colors, strict=True)
+        for height, look in zip(heights, looks, strict=True)
     ]
     ax.set_ylim(bottom=0)
     return artists

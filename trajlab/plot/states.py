@@ -9,12 +9,12 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows, field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.views import unknown_episode
-from trajlab.names import EPISODE, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME
+from trajlab.names import EPISODE, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
 from trajlab.plot import _style, _text
 from trajlab.plot._alive import draw_alive, split_strip
 
@@ -74,21 +74,22 @@ def plot_state_trace(
     titles = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
+    _style.check_groups(ds, chosen)
     singles = _choose_episodes(ds, episodes)
     result = grouped_trace(ds, name, chosen, quantiles)
     panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, by, inner_dims(ds, name), len(titles))
-    colors = _style.colors_by(ds, panels, by, len(arrays[MEAN]))
+    looks = _style.looks_of(ds, panels, chosen)
     handles: dict[str, Any] = {}
-    behind = _single_lines(ds, name, singles, chosen.of_episode, panels, colors)
+    behind = _single_lines(ds, name, singles, chosen.of_episode, panels, looks)
     for number, ax_ in enumerate(panels.axes):
         ax_.add_collection(behind[number])
-        handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, colors, kwargs)
-        draw_alive(strips[number], result, by, colors)
+        handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, looks, kwargs)
+        draw_alive(strips[number], result, by, looks)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
     _label(ds, name, panels, strips, result, len(singles), titles, drawn)
-    _legend(panels, result, by, handles)
+    _legend(panels, result, chosen, handles)
     return panels.result()
 
 
@@ -121,7 +122,12 @@ def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...], componen
 
 
 def _single_lines(
-    ds: xr.Dataset, name: str, which: np.ndarray, group: np.ndarray | None, panels: _style.Panels, colors: Sequence[Any]
+    ds: xr.Dataset,
+    name: str,
+    which: np.ndarray,
+    group: np.ndarray | None,
+    panels: _style.Panels,
+    looks: Sequence[_style.Look],
 ) -> list[Any]:
     """Return for each component a collection of single episodes, each in the colour of its group."""
     from matplotlib.collections import LineCollection
@@ -131,7 +137,7 @@ def _single_lines(
     grey = _style.neutral(panels.axes[0])
     shade: list[Any] = [grey] * len(which)
     if group is not None:
-        shade = [colors[code] if code >= 0 else grey for code in group[which]]
+        shade = [looks[code].color if code >= 0 else grey for code in group[which]]
     lines: list[list[np.ndarray]] = [[] for _ in panels.axes]
     if found:
         episode, time, rows = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
@@ -149,7 +155,7 @@ def _draw(
     ax: "matplotlib.axes.Axes",
     result: xr.Dataset,
     arrays: dict[str, np.ndarray],
-    colors: Sequence[Any],
+    looks: Sequence[_style.Look],
     kwargs: dict[str, Any],
 ) -> dict[str, Any]:
     """Draw one component, arrays (group, time, ...); return an artist for each entry of the legend."""
@@ -160,18 +166,22 @@ def _draw(
 
     time = result[TIME].values
     handles: dict[str, Any] = {}
-    for group, color in enumerate(colors):
+    for group, look in enumerate(looks):
+        color = look.color
         mean, std = arrays[MEAN][group], arrays[STD][group]
         bands = arrays[QUANTILES][group] if QUANTILES in arrays else np.stack([mean - std, mean + std])
         pairs = len(bands) // 2
-        style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(colors) == 1 else 0.13}
+        style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(looks) == 1 else 0.13}
         for pair in range(pairs):
             artist = ax.fill_between(time, bands[pair], bands[-1 - pair], zorder=2, **style)
             handles[_band_name(result, pair)] = artist
         if len(bands) % 2:
             (line,) = ax.plot(time, bands[pairs], color=color, linewidth=1.0, linestyle=(0, (4, 2)), zorder=3)
             handles[_band_name(result, pairs)] = line
-        (line,) = ax.plot(time, mean, **_style.merged(Line2D, {"color": color, "linewidth": 1.8, "zorder": 4}, kwargs))
+        style = {"color": color, "linewidth": 1.8, "zorder": 4}
+        if look.marker:
+            style |= {"marker": look.marker, "markersize": 4, "markevery": 0.1}
+        (line,) = ax.plot(time, mean, **_style.merged(Line2D, style, kwargs))
         handles["mean"] = line
         handles[f"group {group}"] = line
         _mark_lone_steps(ax, time, mean, color)
@@ -225,10 +235,11 @@ def _label(
     _text.write_title(panels, lines)
 
 
-def _legend(panels: _style.Panels, result: xr.Dataset, by: str | None, handles: dict[str, Any]) -> None:
+def _legend(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
-    if by is not None and groups:
-        _text.write_legend(panels, groups, _text.group_labels(result, by), _text.label_of(result[by]))
+    if chosen.name is not None and groups:
+        counts, what = _text.member_counts(chosen, result[N].sum(TIME).values)
+        _text.write_legend(panels, groups, _text.group_labels(chosen, counts), _text.groups_title(chosen, what))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")
         _text.write_legend(panels, [handles[key] for key in order], order)

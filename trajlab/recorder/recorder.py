@@ -1,7 +1,7 @@
 """The Recorder: takes chunks during training, gives xarray Datasets."""
 
 import threading
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import xarray as xr
@@ -15,10 +15,9 @@ from trajlab.capture.select import Fields, parse_fields
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
+from trajlab.names import Incomplete
 from trajlab.recorder.session import Counters, Mark, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
-
-Incomplete = Literal["keep", "drop"]
 
 
 class Recorder:

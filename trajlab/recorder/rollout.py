@@ -7,7 +7,8 @@ import xarray as xr
 from trajlab.capture.convention import Convention
 from trajlab.capture.select import Fields
 from trajlab.dataset.labels import Coords, Dims, Units
-from trajlab.recorder.recorder import Incomplete, Recorder
+from trajlab.names import Incomplete
+from trajlab.recorder.recorder import Recorder
 
 
 class _RolloutRecorder(Recorder):

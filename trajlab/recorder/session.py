@@ -8,17 +8,15 @@ import jax
 import numpy as np
 import xarray as xr
 
-from trajlab import names
 from trajlab.block.append import Chunk
-from trajlab.block.layout import GAP, NOT_RECORDED, RESET, Field, Home
+from trajlab.block.layout import GAP, NOT_RECORDED, RESET, Home
 from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
-from trajlab.capture.plan import HIDDEN, Plan
-from trajlab.dataset.build import FinalOrigins, build_dataset
-from trajlab.dataset.labels import dim_names, make_labels
+from trajlab.capture.plan import Plan
+from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
-from trajlab.segment import Episodes, RankMap, Rules, Segmenter
+from trajlab.segment import Episodes, RankMap, Segmenter
 
 
 class Options(NamedTuple):
@@ -102,32 +100,17 @@ class Session:
     def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
         self.plan, self.max_episodes, self.lock = plan, options.max_episodes, lock
-        dims, coords = options.dims, options.coords
-        layout, roles = plan.layout, plan.roles
-        letters = [letter for letter, _ in layout.sizes if letter != "N"]
-        self.axis_names = {letter: _single(dims, letter) for letter in letters}
-        own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
-        axis_labels = {name: (coords or {})[name] for name in self.axis_names.values() if name in (coords or {})}
-        own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
-        self.labels = make_labels(layout.fields, own_dims, own_coords, options.units, plan.same_dims, self.axis_names)
-        self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
-        self.env_coords = self._env_coords(axis_labels)
-        is_result = roles.moves_observation()
-        self.rules = Rules(
-            autoreset=roles.autoreset,
-            previous_row=roles.flags == "previous_row",
-            drops_first=is_result or any(field.moved for field in layout.fields),
-            first_is_transition=not is_result and any(field.moved for field in layout.fields),
+        layout = plan.layout
+        self.description = Description(
+            layout,
+            plan.roles,
+            plan.same_dims,
             starts_fresh=options.starts_fresh,
-            flag_slots=layout.flag_slots,
+            dims=options.dims,
+            coords=options.coords,
+            units=options.units,
         )
-        self.finals = [
-            FinalOrigins(field, self._stored(HIDDEN + field.source), self._following(field))
-            for field in layout.fields
-            if field.role == "observation"
-        ]
-        if len(self.finals) < len(roles.slots["observation"]):
-            self.finals = []
+        self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
         self.columns = None if layout.columns is None else jax.device_put(self.envs.astype(np.int32))
         self.views: weakref.WeakSet[LogView] = weakref.WeakSet()
@@ -137,32 +120,11 @@ class Session:
         """Forget all rows; memory that no Dataset reads is kept."""
         self.log.clear(list(self.views))
         self.views = weakref.WeakSet()
-        self.segmenter = Segmenter(self.plan.layout.width, self.rules)
+        self.segmenter = Segmenter(self.plan.layout.width, self.description.rules)
         self.iterations: list[tuple[int, int]] = []
         self._arriving: deque[tuple[int, Any]] = deque()
         self._is_full = False
         self._watch = Watch(self.max_episodes or 0, None)
-
-    def _env_coords(self, axis_labels: dict[str, Any]) -> dict[str, np.ndarray]:
-        sizes = self.plan.layout.sizes
-        places = np.unravel_index(self.envs, [size for _, size in sizes])
-        out = {}
-        for (letter, size), place in zip(sizes, places, strict=True):
-            if letter == "N":
-                continue
-            name = self.axis_names[letter]
-            values = np.asarray(axis_labels.get(name, np.arange(size)))
-            if values.shape != (size,):
-                raise ValueError(f"coords[{name!r}] has shape {values.shape}; expected ({size},), as the axis {letter}")
-            out[name] = values[place]
-        return out
-
-    def _stored(self, name: str) -> str | None:
-        return name if any(field.name == name for field in self.plan.layout.fields) else None
-
-    def _following(self, observation: Field) -> str | None:
-        twin = self.plan.roles.counterpart("next_observation", observation.source)
-        return next((f.name for f in self.plan.layout.fields if f.source == twin and not f.hidden), None)
 
     def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
         """Return the marks (width,) that stand before the next row, or None where there are none.
@@ -298,23 +260,8 @@ class Session:
         while self.iterations and self.iterations[-1][0] >= counters.rows:
             self.iterations.pop()
         pairs = np.array(self.iterations, np.int64).reshape(-1, 2)
-        attrs = {
-            names.CONVENTION_ATTR: self.plan.roles.text(),
-            names.ROWS_SEEN_ATTR: counters.seen,
-            names.ROWS_KEPT_ATTR: kept,
-            names.ROWS_DROPPED_ATTR: counters.seen - kept,
-            names.ROWS_EVICTED_ATTR: 0,
-            names.CELLS_UNALIGNED_ATTR: unaligned,
-        }
-        return build_dataset(
-            Source(view, ranks, table, pairs[:, 0], pairs[:, 1]),
-            rules=self.rules,
-            finals=self.finals,
-            envs=self.envs,
-            env_coords=self.env_coords,
-            labels=self.labels,
-            attrs=attrs,
-        )
+        source = Source(view, ranks, table, pairs[:, 0], pairs[:, 1])
+        return self.description.dataset(source, seen=counters.seen, kept=kept, evicted=0, unaligned=unaligned)
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""
@@ -327,14 +274,6 @@ class Session:
 def _rows_needed(table: Episodes, ranks: RankMap) -> int:
     last = table.start + table.length - 1 + table.has_reset_row
     return int(ranks.rows(table.column, last).max(initial=-1)) + 1
-
-
-def _single(dims: Any, letter: str) -> str:
-    """Return the name that `dims` gives to an axis letter, by default the letter itself."""
-    given = dim_names(letter, (dims or {}).get(letter, letter))
-    if len(given) != 1:
-        raise ValueError(f"dims[{letter!r}]={list(given)}; expected one name, as the axis becomes one coordinate")
-    return given[0]
 
 
 def _device_input(x: Any) -> Any:

@@ -1,0 +1,337 @@
+"""Making a buffer and appending to it: pure functions, to be used where JAX traces."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from trajlab.block.append import Chunk, device_rows, put_rows
+from trajlab.block.layout import ENDS, GAP, MARKS, RESET, Layout
+from trajlab.capture.convention import STANDARD_NAMES, Convention, as_convention
+from trajlab.capture.plan import Plan, Sources, find_sources
+from trajlab.capture.select import Fields, parse_fields
+from trajlab.errors import check_option
+
+Keep = Literal["first", "last"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What is fixed about a buffer. Two made alike are equal, so that nothing compiles anew for the second.
+
+    Attributes
+    ----------
+    plan : Plan
+    convention : Convention
+    fields : list, mapping or None
+    key : tuple
+        All that tells one plan from another.
+    keep : {"first", "last"}
+    capacity : int
+        Rows kept.
+    chunk_rows, updates : int
+        Rows of a chunk, and how many updates it holds.
+    starts_fresh : bool
+    """
+
+    plan: Plan = dataclasses.field(compare=False)
+    convention: Convention = dataclasses.field(compare=False)
+    fields: Fields = dataclasses.field(compare=False)
+    key: tuple[Any, ...]
+    keep: Keep
+    capacity: int
+    chunk_rows: int
+    updates: int
+    starts_fresh: bool
+
+    @property
+    def before(self) -> int:
+        """Rows of flags kept beyond the capacity: those just before tell how the kept ones begin. A flag may stand
+        one row late, so two at least."""
+        return max(self.chunk_rows, 2)
+
+    @property
+    def period(self) -> int:
+        """Rows of flags."""
+        return self.capacity + self.before
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("fields", "flags", "iterations", "rows", "ends", "iteration"),
+    meta_fields=("spec",),
+)
+@dataclasses.dataclass(frozen=True)
+class Buffer:
+    """A log of fixed size that a jitted run carries; a pytree, made by `init_buffer` and filled by `append`.
+
+    Attributes
+    ----------
+    fields : tuple of arrays (rows, N, ...)
+        One per recorded field. With ``keep="first"`` longer than the capacity: what comes when it is full is
+        written behind it and never read.
+    flags : array (rows, N) uint8
+        What each cell is; always longer than the capacity.
+    iterations : array (chunks,) int32
+        The iteration of each chunk.
+    rows, ends : int32
+        How many rows, and how many ends of episodes, were appended.
+    iteration : int32
+        The last iteration appended, -1 before the first.
+    spec : Spec
+        All that is fixed; not an array.
+    """
+
+    fields: tuple[jax.Array, ...]
+    flags: jax.Array
+    iterations: jax.Array
+    rows: jax.Array
+    ends: jax.Array
+    iteration: jax.Array
+    spec: Spec
+
+
+def init_buffer(
+    example: Any,
+    capacity: int,
+    *,
+    keep: Keep = "first",
+    convention: Convention | str = "auto",
+    fields: Fields = None,
+    envs: Any = None,
+    starts_fresh: bool = True,
+    **extra: Any,
+) -> Buffer:
+    """Return an empty buffer for chunks like `example`, to be carried through a jitted run.
+
+    Parameters
+    ----------
+    example : pytree of arrays (T, N, ...)
+        A chunk, or what `jax.eval_shape` tells of one; its values are not used. Every chunk appended must have
+        these shapes and dtypes.
+    capacity : int
+        Rows (steps of time) to keep at least; rounded up to whole chunks.
+    keep : {"first", "last"}
+        Which rows are kept of more than that: the first ones, or the last ones, as a ring. What was dropped
+        is counted.
+    convention, fields, envs, starts_fresh
+        As for `Recorder`.
+    **extra : array or pytree of arrays (T, N, ...)
+        Examples of what `append` gets by keyword.
+
+    Returns
+    -------
+    Buffer
+        A pytree. Inside `vmap` each instance has its own; inside `shard_map` it holds the device's own
+        environments.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        As `Recorder.record` for a first chunk; also when `capacity` is no positive whole number, an array has
+        a dtype that JAX does not hold, or ``keep="last"`` is asked for with ``autoreset="disabled"``, where it
+        would be forgotten which environments have ended.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, trajlab as tl
+    >>> def collect(step, _):  # 8 steps of 2 environments, whose episodes last 4 steps
+    ...     time = step + jnp.arange(8)[:, None] + jnp.zeros((8, 2), int)
+    ...     return step + 8, {"obs": time % 4, "done": time % 4 == 3}
+    >>> @jax.jit
+    ... def train(step):
+    ...     example = jax.eval_shape(collect, step, None)[1]
+    ...
+    ...     def update(carry, _):
+    ...         step, buffer = carry
+    ...         step, chunk = collect(step, None)
+    ...         return (step, tl.append(buffer, chunk)), None
+    ...
+    ...     buffer = tl.init_buffer(example, capacity=16, keep="last")
+    ...     return jax.lax.scan(update, (step, buffer), length=5)[0]
+    >>> step, buffer = train(0)
+    >>> tl.to_dataset(buffer)["start_row"].values
+    array([24, 24, 28, 28, 32, 32, 36, 36])
+    """
+    check_option("keep", keep, Keep)
+    is_whole = isinstance(capacity, (int, np.integer)) and not isinstance(capacity, bool)
+    if not (is_whole and capacity >= 1):
+        raise ValueError(f"capacity={capacity!r}; expected a positive whole number of rows")
+    convention, fields = as_convention(convention), parse_fields(fields)
+    plan, leaves = _plan(example, extra, convention, fields, envs)
+    if keep == "last" and plan.roles.autoreset == "disabled":
+        raise ValueError(
+            "keep='last' with autoreset='disabled': the row that ended an episode may be overwritten, and what follows "
+            "it would be taken for an episode; use keep='first', or record with a Recorder"
+        )
+    chunk_rows, _ = plan.check(leaves, None, is_step=False, part=None)
+    spec = Spec(
+        plan,
+        convention,
+        fields,
+        key=_key(plan, convention, fields),
+        keep=keep,
+        capacity=-(-int(capacity) // chunk_rows) * chunk_rows,
+        chunk_rows=chunk_rows,
+        updates=plan.updates(leaves),
+        starts_fresh=bool(starts_fresh),
+    )
+    return _empty(spec, leaves)
+
+
+def _plan(
+    example: Any, extra: dict[str, Any], convention: Convention, fields: Fields, envs: Any
+) -> tuple[Plan, list[Any]]:
+    """Return the plan that an example makes, and the arrays it gives for the fields and the flags."""
+    found: list[tuple[Plan, Sources]] = []
+
+    def make(chunk: Any, more: dict[str, Any]) -> list[Any]:
+        sources = find_sources(chunk, more, convention, fields)
+        plan = Plan(
+            sources, convention, fields, envs=envs, num_envs=None, is_step=False, is_partial=False, inside_jit=True
+        )
+        found.append((plan, sources))
+        return plan.leaves_of(sources)
+
+    is_abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((example, extra)))
+    leaves = jax.eval_shape(make, example, extra) if is_abstract else make(example, extra)
+    return found[0][0], leaves
+
+
+def _key(plan: Plan, convention: Convention, fields: Fields) -> tuple[Any, ...]:
+    """Return all that tells one plan from another, to be compared and hashed."""
+    functions = tuple(value for slot in STANDARD_NAMES if callable(value := getattr(convention, slot)))
+    asked = tuple(fields.items()) if isinstance(fields, Mapping) else fields if fields is None else tuple(fields)
+    return plan.layout, plan.roles.found, functions, asked
+
+
+def _empty(spec: Spec, leaves: list[Any]) -> Buffer:
+    """Return a buffer without rows; the arrays vary over the mesh axes of a `shard_map` as the example's do."""
+    layout = spec.plan.layout
+    rows = spec.period if spec.keep == "first" else spec.capacity
+
+    def zeros(leaf: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+        is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        like = jax.random.key_data(leaf) if is_key and isinstance(leaf, jax.Array) else leaf
+        return jnp.zeros(shape, dtype) if is_key and like is leaf else jnp.zeros_like(like, dtype, shape=shape)
+
+    fields = tuple(
+        zeros(leaf, (rows, layout.width, *field.shape), field.dtype)
+        for leaf, field in zip(leaves, layout.fields, strict=False)
+    )
+    none = jnp.zeros((), jnp.int32)
+    flags = zeros(leaves[-1], (spec.period, layout.width), jnp.uint8)
+    iterations = jnp.zeros(spec.period // spec.chunk_rows, jnp.int32)
+    return Buffer(fields, flags, iterations, rows=none, ends=none, iteration=none - 1, spec=spec)
+
+
+def append(
+    buffer: Buffer, chunk: Any, *, mask: Any = None, iteration: Any = None, reset: Any = None, **extra: Any
+) -> Buffer:
+    """Return the buffer with one more chunk; pure, for use inside `jit`, `scan`, `vmap` and `shard_map`.
+
+    In the carry of a scan the buffer is written in place. Called from Python, one chunk at a time, it would be
+    copied each time: use a `Recorder`, or ``jax.jit(append, donate_argnums=0)``.
+
+    Parameters
+    ----------
+    buffer : Buffer
+    chunk : pytree of arrays (T, N, ...)
+        Of the example's fields, shapes and dtypes.
+    mask : bool array (T, N), optional
+        False where a cell is no transition; the episode goes on across it.
+    iteration : int scalar, optional
+        Number of the update; by default one more than that of the chunk before, the first being 0. A jump by
+        more than one, or back, is a gap.
+    reset : bool scalar or array (N,), optional
+        True where the environment was reset by hand before the chunk: its first row starts an episode.
+    **extra : array or pytree of arrays (T, N, ...)
+        As the example's.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        While JAX traces, where the chunk does not fit the example.
+    """
+    if not isinstance(buffer, Buffer):
+        raise TypeError(f"append() got a {type(buffer).__name__}; expected a buffer that init_buffer() made")
+    spec = buffer.spec
+    plan = spec.plan.with_num_envs(_num_envs(buffer))
+    sources = find_sources(chunk, extra, spec.convention, spec.fields)
+    leaves = plan.leaves_of(sources)
+    length, _ = plan.check(leaves, mask, is_step=False, part=None)
+    if length != spec.chunk_rows:
+        raise ValueError(
+            f"the chunk has {length} rows, the example had {spec.chunk_rows}; a buffer takes chunks of one length. "
+            "A Recorder takes any"
+        )
+    first = _iteration(buffer, iteration)
+    layout = plan.layout
+    num_fields = len(layout.fields)
+    rows, flags = device_rows(
+        Chunk(
+            fields=tuple(leaves[:num_fields]),
+            flags=tuple(leaves[num_fields:]),
+            marks=_marks(buffer, layout, first if iteration is not None else None, reset),
+            mask=mask,
+            columns=None if layout.columns is None else np.array(layout.columns, np.int32),
+        ),
+        layout,
+        is_step=False,
+    )
+    is_ring = spec.keep == "last"
+    place = buffer.rows % spec.capacity if is_ring else jnp.minimum(buffer.rows, spec.capacity)
+    place_of_flags = buffer.rows % spec.period if is_ring else place
+    assert flags is not None
+    ends = ((flags & (ENDS | MARKS)) != 0).sum(dtype=jnp.int32)
+    return Buffer(
+        fields=tuple(put_rows(array, x, place) for array, x in zip(buffer.fields, rows, strict=True)),
+        flags=put_rows(buffer.flags, flags, place_of_flags),
+        iterations=put_rows(buffer.iterations, first[None], place_of_flags // spec.chunk_rows),
+        rows=buffer.rows + length,
+        ends=buffer.ends + ends,
+        iteration=first + (spec.updates - 1),
+        spec=spec,
+    )
+
+
+def _num_envs(buffer: Buffer) -> int:
+    """Return the number of environments by the buffer's width, where all of them are recorded."""
+    layout = buffer.spec.plan.layout
+    width = buffer.flags.shape[-1]
+    return layout.num_envs if width == layout.width else width
+
+
+def _iteration(buffer: Buffer, given: Any) -> jax.Array:
+    """Return the iteration of a chunk's first update."""
+    if given is None:
+        return buffer.iteration + 1
+    number = jnp.asarray(given)
+    if number.shape != () or not jnp.issubdtype(number.dtype, jnp.integer):
+        raise TypeError(f"iteration has shape {number.shape} and dtype {number.dtype}; expected a whole number")
+    return number.astype(jnp.int32)
+
+
+def _marks(buffer: Buffer, layout: Layout, first: jax.Array | None, reset: Any) -> jax.Array | None:
+    """Return the marks (width,) before a chunk: a reset by hand, else a gap where the iteration jumps."""
+    marks = None
+    if first is not None:
+        step = first - buffer.iteration
+        jumps = (buffer.rows > 0) & ((step < 0) | (step > 1))
+        marks = jnp.broadcast_to(jnp.where(jumps, GAP, np.uint8(0)), layout.width)
+    if reset is None:
+        return marks
+    by_hand = jnp.asarray(reset)
+    if by_hand.shape not in ((), (layout.num_envs,)) or by_hand.dtype != jnp.bool_:
+        raise ValueError(
+            f"reset has shape {by_hand.shape} and dtype {by_hand.dtype}; expected a bool, or one for each of the "
+            f"{layout.num_envs} environments"
+        )
+    by_hand = jnp.broadcast_to(by_hand, layout.num_envs)
+    if layout.columns is not None:
+        by_hand = by_hand[np.array(layout.columns)]
+    return jnp.where(by_hand, RESET, np.uint8(0) if marks is None else marks)

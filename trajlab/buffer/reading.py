@@ -1,0 +1,218 @@
+"""From a buffer that a jitted run returned to the Dataset of its episodes."""
+
+import dataclasses
+import functools
+import math
+import threading
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from trajlab.block.layout import ENDS, MARKS, Layout
+from trajlab.block.log import Block, LogView
+from trajlab.block.read import host_view, is_host_readable, to_host
+from trajlab.buffer.carry import Buffer
+from trajlab.dataset.description import Description
+from trajlab.dataset.labels import Coords, Dims, Units
+from trajlab.dataset.source import Source
+from trajlab.errors import check_option
+from trajlab.names import Incomplete
+from trajlab.segment import Episodes, RankMap, Rules, Segmenter, without_first
+
+
+def to_dataset(
+    buffer: Buffer,
+    *,
+    axes: str | None = None,
+    incomplete: Incomplete = "keep",
+    dims: Dims | None = None,
+    coords: Coords | None = None,
+    units: Units | None = None,
+) -> xr.Dataset:
+    """Return what a jitted run appended to its buffer as a Dataset over (episode, time, ...).
+
+    The Dataset owns what it shows: the buffer may be donated or deleted afterwards. On an accelerator its rows are
+    copied there once, on the CPU only where they have to be put in order.
+
+    Parameters
+    ----------
+    buffer : Buffer
+        As `append` returned it, with leading axes where it was made inside `vmap`.
+    axes : str, optional
+        A capital letter for each leading axis. They are merged into the environments and become episode
+        coordinates, as with `Convention.axes`; ``"S"`` by default where there is one.
+    incomplete : {"keep", "drop"}
+        ``"drop"`` leaves out episodes that are not `complete`.
+    dims, coords, units
+        As for `Recorder`; ``dims={"S": "seed"}`` names a leading axis, ``coords={"seed": [...]}`` labels it.
+
+    Returns
+    -------
+    Dataset
+        Schema 1. `start_row` counts from the first row appended. With ``keep="last"`` an episode whose head was
+        overwritten has ``start_seen=False`` and its number may be another in a later Dataset of the same run.
+
+    Raises
+    ------
+    ValueError
+        When nothing was appended, the buffer was deleted or donated, `axes` does not fit, or the instances of a
+        `vmap` appended different numbers of chunks.
+    TypeError
+        When called while JAX traces, or with something else than a buffer.
+    """
+    check_option("incomplete", incomplete, Incomplete)
+    _check_buffer(buffer)
+    spec = buffer.spec
+    lead = buffer.rows.shape
+    layout = _layout(buffer, lead, _letters(axes, len(lead)))
+    described = Description(
+        layout,
+        spec.plan.roles,
+        spec.plan.same_dims,
+        starts_fresh=spec.starts_fresh,
+        dims=dims,
+        coords=coords,
+        units=units,
+    )
+    seen = _alike("numbers of chunks", to_host(buffer.rows))
+    if not seen:
+        raise ValueError("nothing has been recorded; append a chunk to the buffer first")
+    kept = min(seen, spec.capacity)
+    evicted = seen - kept if spec.keep == "last" else 0
+    table, ranks, unaligned = _episodes(buffer, described.rules, seen, evicted, kept)
+    if incomplete == "drop":
+        table = table.take(table.ended & table.start_seen)
+    rows, iterations = _iterations(buffer, evicted, kept)
+    first = evicted % spec.capacity
+    arrays = tuple(_in_order(array, first, kept, len(lead)) for array in buffer.fields)
+    view = LogView(layout, (Block.sealed(layout, arrays),), kept, threading.RLock())
+    source = Source(view, ranks, table, rows, iterations, first_row=evicted)
+    return described.dataset(source, seen=seen, kept=kept, evicted=evicted, unaligned=unaligned)
+
+
+def _check_buffer(buffer: Any) -> None:
+    if not isinstance(buffer, Buffer):
+        raise TypeError(f"to_dataset() got a {type(buffer).__name__}; expected a buffer that init_buffer() made")
+    for leaf in jax.tree.leaves(buffer):
+        if isinstance(leaf, jax.core.Tracer):
+            raise TypeError(
+                "to_dataset() was called inside a function that JAX traces (jit, scan, vmap); return the buffer from "
+                "it and call to_dataset() on that"
+            )
+        if isinstance(leaf, jax.Array) and leaf.is_deleted():
+            raise ValueError("the buffer has been deleted or donated; call to_dataset() on the one that came of it")
+
+
+def _letters(axes: str | None, count: int) -> str:
+    """Return a letter for each leading axis."""
+    if axes is None and count <= 1:
+        return "S"[:count]
+    if axes is None or len(axes) != count or len(set(axes)) != count or not (axes.isalpha() and axes.isupper()):
+        raise ValueError(
+            f"axes={axes!r}; the buffer has {count} leading axes: expected as many distinct capital letters, such as "
+            f"{'HS'[:count]!r}"
+        )
+    return axes
+
+
+def _layout(buffer: Buffer, lead: tuple[int, ...], letters: str) -> Layout:
+    """Return the layout of the rows with the leading axes merged into the environments."""
+    layout = buffer.spec.plan.layout
+    width = buffer.flags.shape[-1]
+    if width != layout.width:
+        layout = buffer.spec.plan.with_num_envs(width).layout
+    twice = {"T", "U", *(letter for letter, _ in layout.sizes)} & set(letters)
+    if twice:
+        raise ValueError(f"axes={letters!r}: {', '.join(map(repr, sorted(twice)))} is an axis of the chunks already")
+    sizes = (*zip(letters, lead, strict=True), *layout.sizes)
+    columns = layout.columns
+    if columns is not None:
+        columns = tuple(place * layout.num_envs + column for place in range(math.prod(lead)) for column in columns)
+    return dataclasses.replace(layout, sizes=sizes, columns=columns)
+
+
+def _alike(what: str, values: np.ndarray) -> int:
+    """Return the one value that all instances of a `vmap` have."""
+    found = np.unique(values)
+    if len(found) > 1:
+        raise ValueError(
+            f"the instances of the buffer appended different {what}: {found.tolist()}; make a Dataset of each, "
+            "to_dataset(jax.tree.map(lambda x: x[i], buffer)), and concat() them"
+        )
+    return int(found[0])
+
+
+def _episodes(buffer: Buffer, rules: Rules, seen: int, evicted: int, kept: int) -> tuple[Episodes, RankMap, int]:
+    """Return the table of the kept rows' episodes, the map of their ranks, and the cells left out."""
+    spec = buffer.spec
+    head = min(evicted, spec.before)
+    rows = np.arange(evicted - head, evicted + kept)
+    flags = _merged(to_host(buffer.flags), buffer.rows.ndim)[rows % spec.period]
+    if not evicted:
+        segmenter = Segmenter(flags.shape[1], rules)
+        segmenter.feed(flags)
+        return segmenter.table()[0], segmenter.ranks(), segmenter.table()[1]
+    before, whole, last = (
+        Segmenter(flags.shape[1], dataclasses.replace(rules, starts_fresh=rules.starts_fresh and evicted == head))
+        for _ in range(3)
+    )
+    before.feed(flags[:head])
+    whole.feed(flags)
+    last.feed(flags[head:])
+    ends = int(np.count_nonzero(flags & (ENDS | MARKS)))
+    table = without_first(
+        whole.table()[0],
+        before.counts,
+        last.ranks(),
+        drops_first=rules.drops_first,
+        already=int(to_host(buffer.ends).sum()) - ends,
+    )
+    return table, last.ranks(), last.table()[1]
+
+
+def _merged(array: np.ndarray, leads: int) -> np.ndarray:
+    """Return (rows, columns, ...) of an array with leading axes, which are merged into the environments."""
+    if not leads:
+        return array
+    array = np.moveaxis(array, leads, 0)
+    return array.reshape(len(array), -1, *array.shape[leads + 2 :])
+
+
+def _iterations(buffer: Buffer, evicted: int, kept: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows, counted from the first kept one, from which each iteration holds, and the iterations."""
+    spec = buffer.spec
+    chunks = np.arange(evicted // spec.chunk_rows, (evicted + kept) // spec.chunk_rows)
+    stored = to_host(buffer.iterations).reshape(-1, buffer.iterations.shape[-1])[
+        :, chunks % (spec.period // spec.chunk_rows)
+    ]
+    if (stored != stored[0]).any():
+        raise ValueError(
+            "the instances of the buffer appended different iterations; make a Dataset of each, "
+            "to_dataset(jax.tree.map(lambda x: x[i], buffer)), and concat() them"
+        )
+    update = np.arange(spec.updates)
+    rows = (chunks * spec.chunk_rows - evicted)[:, None] + update * (spec.chunk_rows // spec.updates)
+    return rows.ravel(), (stored[0].astype(np.int64)[:, None] + update).ravel()
+
+
+def _in_order(array: jax.Array, first: int, rows: int, leads: int) -> Any:
+    """Return the kept rows of a field as (rows, columns, ...), the oldest first, in an array that nobody donates.
+
+    JAX leaves a buffer alone while a NumPy view of it is alive, so on the CPU a view is enough.
+    """
+    if not is_host_readable(array):
+        return _copied(array, first, rows, leads)
+    view = host_view(array)
+    by_time = np.moveaxis(view, leads, 0)
+    ordered = np.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
+    return ordered.reshape(rows, -1, *view.shape[leads + 2 :])
+
+
+@functools.partial(jax.jit, static_argnames=("first", "rows", "leads"))
+def _copied(array: jax.Array, first: int, rows: int, leads: int) -> jax.Array:
+    by_time = jnp.moveaxis(array, leads, 0)
+    ordered = jnp.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
+    return jnp.array(ordered.reshape(rows, -1, *array.shape[leads + 2 :]), copy=True)

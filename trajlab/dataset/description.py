@@ -1,0 +1,121 @@
+"""What a log's rows mean: all that is needed, besides the rows, to show them as a Dataset."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.block.layout import Field, Layout
+from trajlab.capture.convention import Roles
+from trajlab.capture.plan import HIDDEN
+from trajlab.dataset.build import FinalOrigins, build_dataset
+from trajlab.dataset.labels import dim_names, make_labels
+from trajlab.dataset.source import Source
+from trajlab.segment import Rules
+
+
+class Description:
+    """The meaning of a layout's rows under a convention, with the user's names and labels.
+
+    Attributes
+    ----------
+    envs : array (width,) int64
+        The environment's own number for each column.
+    rules : Rules
+        What the flags mean.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        roles: Roles,
+        same_dims: Mapping[str, str],
+        *,
+        starts_fresh: bool,
+        dims: Any,
+        coords: Any,
+        units: Any,
+    ) -> None:
+        """Describe a layout; raise where the user's names and labels do not fit its fields."""
+        self._convention = roles.text()
+        letters = [letter for letter, _ in layout.sizes if letter != "N"]
+        axis_names = {letter: _single(dims, letter) for letter in letters}
+        own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
+        axis_labels = {name: (coords or {})[name] for name in axis_names.values() if name in (coords or {})}
+        own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
+        self._labels = make_labels(layout.fields, own_dims, own_coords, units, same_dims, axis_names)
+        self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
+        self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
+        self._finals = _finals(layout, roles)
+        is_result = roles.moves_observation()
+        self.rules = Rules(
+            autoreset=roles.autoreset,
+            previous_row=roles.flags == "previous_row",
+            drops_first=is_result or any(field.moved for field in layout.fields),
+            first_is_transition=not is_result and any(field.moved for field in layout.fields),
+            starts_fresh=starts_fresh,
+            flag_slots=layout.flag_slots,
+        )
+
+    def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
+        """Return the Dataset of a source's episodes, which says how many rows were seen, kept and evicted."""
+        attrs = {
+            names.CONVENTION_ATTR: self._convention,
+            names.ROWS_SEEN_ATTR: seen,
+            names.ROWS_KEPT_ATTR: kept,
+            names.ROWS_DROPPED_ATTR: seen - kept - evicted,
+            names.ROWS_EVICTED_ATTR: evicted,
+            names.CELLS_UNALIGNED_ATTR: unaligned,
+        }
+        return build_dataset(
+            source,
+            rules=self.rules,
+            finals=self._finals,
+            envs=self.envs,
+            env_coords=self._env_coords,
+            labels=self._labels,
+            attrs=attrs,
+        )
+
+
+def _single(dims: Any, letter: str) -> str:
+    """Return the name that `dims` gives to an axis letter, by default the letter itself."""
+    given = dim_names(letter, (dims or {}).get(letter, letter))
+    if len(given) != 1:
+        raise ValueError(f"dims[{letter!r}]={list(given)}; expected one name, as the axis becomes one coordinate")
+    return given[0]
+
+
+def _env_coords(
+    layout: Layout, envs: np.ndarray, axis_names: Mapping[str, str], axis_labels: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return the coordinates (width,) of the axes that were merged into the environments."""
+    places = np.unravel_index(envs, [size for _, size in layout.sizes])
+    out = {}
+    for (letter, size), place in zip(layout.sizes, places, strict=True):
+        if letter == "N":
+            continue
+        name = axis_names[letter]
+        values = np.asarray(axis_labels.get(name, np.arange(size)))
+        if values.shape != (size,):
+            raise ValueError(f"coords[{name!r}] has shape {values.shape}; expected ({size},), as the axis {letter}")
+        out[name] = values[place]
+    return out
+
+
+def _finals(layout: Layout, roles: Roles) -> list[FinalOrigins]:
+    """Return where the final value of each leaf of the observation can come from; none unless all are recorded."""
+    stored = {field.name for field in layout.fields}
+    finals = []
+    for field in layout.fields:
+        if field.role == "observation":
+            final = HIDDEN + field.source
+            finals.append(FinalOrigins(field, final if final in stored else None, _following(layout, roles, field)))
+    return finals if len(finals) == len(roles.slots["observation"]) else []
+
+
+def _following(layout: Layout, roles: Roles, observation: Field) -> str | None:
+    twin = roles.counterpart("next_observation", observation.source)
+    return next((field.name for field in layout.fields if field.source == twin and not field.hidden), None)
