@@ -6,8 +6,8 @@ from typing import Any, Self
 from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
-    Convention Recorder action_histogram concat episode episode_table from_episodes from_rollout plot_action_histogram
-    plot_returns plot_state_trace returns stack_fields state_trace to_dataframe transitions validate
+    Buffer Convention Recorder action_histogram append concat episode episode_table from_episodes from_rollout init_buffer plot_action_histogram
+    plot_returns plot_state_trace returns stack_fields state_trace to_dataframe to_dataset transitions validate
 """.split()
 
 # jaxtyping decorates methods one by one, where beartype cannot tell what Self is.

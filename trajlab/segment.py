@@ -245,7 +245,7 @@ def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_f
     """Return the table of a log whose first cells have been given up; what is left is counted from there.
 
     An episode that has lost its head is shorter and its start was not seen; one without a transition left is
-    gone. Numbers go on after those of the episodes that are gone.
+    gone, and its number with it.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_f
     drops_first : bool
         As in `Rules`: a cell is no transition where the one before it is gone.
     already : int
-        Number of episodes that were gone before the table began.
+        Number of episodes that had ended before the table began.
     """
     given_up = first[table.column]
     lost = np.maximum(given_up + (drops_first & (given_up > 0)) - table.start, 0)
@@ -266,9 +266,7 @@ def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_f
     left = table._replace(start=start, length=table.length - lost, start_seen=table.start_seen & (lost == 0))
     left = left.take(left.length > 0)
     left = left._replace(start_row=ranks.rows(left.column, left.start))
-    left = left.take(np.lexsort((left.column, left.start_row)))
-    gone = already + len(table.length) - len(left.length)
-    return left._replace(number=gone + np.arange(len(left.length)))
+    return left._replace(number=already + left.number).take(np.lexsort((left.column, left.start_row)))
 
 
 def _with_span(spans: tuple[Span, ...], span: Span) -> tuple[Span, ...]:

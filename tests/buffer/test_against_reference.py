@@ -73,7 +73,7 @@ def test_last_rows_are_kept(data, drawn):
     evicted = stream.num_rows - kept
     episodes = without_rows(reference_episodes(calls, **options), evicted, options["convention"], calls)
     numbers = ds["episode"].values
-    assert (np.diff(numbers) > 0).all()
+    assert len(np.unique(numbers)) == len(numbers)
     assert_matches(ds, episodes, calls, options, labels=numbers)
     assert [ds.attrs[f"rows_{what}"] for what in ("seen", "kept", "dropped", "evicted")] == [
         stream.num_rows, kept, 0, evicted,

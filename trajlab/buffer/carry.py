@@ -12,7 +12,7 @@ import numpy as np
 from trajlab.block.append import Chunk, device_rows, put_rows
 from trajlab.block.layout import ENDS, GAP, MARKS, RESET, Layout
 from trajlab.capture.convention import STANDARD_NAMES, Convention, as_convention
-from trajlab.capture.plan import Plan, Sources, find_sources
+from trajlab.capture.plan import Plan, find_sources
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.errors import check_option
 
@@ -50,8 +50,10 @@ class Spec:
 
     @property
     def before(self) -> int:
-        """Rows of flags kept beyond the capacity: those just before tell how the kept ones begin. A flag may stand
-        one row late, so two at least."""
+        """Rows of flags kept beyond the capacity: those just before tell how the kept ones begin.
+
+        A flag may stand one row late, so two at least.
+        """
         return max(self.chunk_rows, 2)
 
     @property
@@ -162,13 +164,12 @@ def init_buffer(
     if not (is_whole and capacity >= 1):
         raise ValueError(f"capacity={capacity!r}; expected a positive whole number of rows")
     convention, fields = as_convention(convention), parse_fields(fields)
-    plan, leaves = _plan(example, extra, convention, fields, envs)
+    plan, leaves, chunk_rows, updates = _plan(example, extra, convention, fields, envs)
     if keep == "last" and plan.roles.autoreset == "disabled":
         raise ValueError(
             "keep='last' with autoreset='disabled': the row that ended an episode may be overwritten, and what follows "
             "it would be taken for an episode; use keep='first', or record with a Recorder"
         )
-    chunk_rows, _ = plan.check(leaves, None, is_step=False, part=None)
     spec = Spec(
         plan,
         convention,
@@ -177,7 +178,7 @@ def init_buffer(
         keep=keep,
         capacity=-(-int(capacity) // chunk_rows) * chunk_rows,
         chunk_rows=chunk_rows,
-        updates=plan.updates(leaves),
+        updates=updates,
         starts_fresh=bool(starts_fresh),
     )
     return _empty(spec, leaves)
@@ -185,21 +186,24 @@ def init_buffer(
 
 def _plan(
     example: Any, extra: dict[str, Any], convention: Convention, fields: Fields, envs: Any
-) -> tuple[Plan, list[Any]]:
-    """Return the plan that an example makes, and the arrays it gives for the fields and the flags."""
-    found: list[tuple[Plan, Sources]] = []
+) -> tuple[Plan, list[Any], int, int]:
+    """Return the plan that an example makes, its arrays for the fields and the flags, its rows and its updates."""
+    found: list[tuple[Plan, int, int]] = []
 
     def make(chunk: Any, more: dict[str, Any]) -> list[Any]:
         sources = find_sources(chunk, more, convention, fields)
         plan = Plan(
             sources, convention, fields, envs=envs, num_envs=None, is_step=False, is_partial=False, inside_jit=True
         )
-        found.append((plan, sources))
-        return plan.leaves_of(sources)
+        leaves = plan.leaves_of(sources)
+        rows, _ = plan.check(leaves, None, is_step=False, part=None)
+        found.append((plan, rows, plan.updates(leaves)))
+        return leaves
 
     is_abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((example, extra)))
     leaves = jax.eval_shape(make, example, extra) if is_abstract else make(example, extra)
-    return found[0][0], leaves
+    plan, rows, updates = found[0]
+    return plan, leaves, rows, updates
 
 
 def _key(plan: Plan, convention: Convention, fields: Fields) -> tuple[Any, ...]:

@@ -110,10 +110,12 @@ def _letters(axes: str | None, count: int) -> str:
     """Return a letter for each leading axis."""
     if axes is None and count <= 1:
         return "S"[:count]
+    if not count:
+        raise ValueError(f"axes={axes!r}; the buffer has no leading axis: leave it out")
     if axes is None or len(axes) != count or len(set(axes)) != count or not (axes.isalpha() and axes.isupper()):
         raise ValueError(
             f"axes={axes!r}; the buffer has {count} leading axes: expected as many distinct capital letters, such as "
-            f"{'HS'[:count]!r}"
+            f"{'HSABCDEFG'[:count]!r}"
         )
     return axes
 

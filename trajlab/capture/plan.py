@@ -358,10 +358,8 @@ class Plan:
 
 def _check_fits_jax(source: str, leaf: np.ndarray) -> None:
     """Raise TypeError where JAX cannot hold a NumPy array as it is: 64-bit numbers need x64, and text has no place."""
-    try:
-        held = jax.dtypes.canonicalize_dtype(leaf.dtype)
-    except TypeError:
-        held = None
+    is_number = leaf.dtype.kind in "biufc" or jax.dtypes.issubdtype(leaf.dtype, np.number)
+    held = jax.dtypes.canonicalize_dtype(leaf.dtype) if is_number else None
     if held != leaf.dtype.newbyteorder("="):
         what = "cannot be held by JAX" if held is None else f"becomes {held} unless jax_enable_x64 is set"
         raise TypeError(
