@@ -44,6 +44,8 @@ LOG = "tests/block/test_log.py"
 SEGMENT = "tests/test_segment.py"
 LIFECYCLE = "tests/recorder/test_lifecycle.py"
 CONVENTIONS = "tests/recorder/test_conventions.py"
+INSIDE_JIT = "tests/buffer/test_inside_jit.py"
+BUFFER = "tests/buffer/test_against_reference.py"
 
 MUTATIONS = [
     Mutation(
@@ -318,6 +320,54 @@ MUTATIONS = [
         "the row is a constant of the compiled function",
         edit("block/append.py", "return jax.jit(append, donate_argnums=0)", "return lambda arrays, row, chunk: jax.jit(lambda a, c: append(a, row, c), donate_argnums=0)(arrays, chunk)"),
         "tests/recorder/test_async.py -k nothing_compiles",
+    ),
+    Mutation(
+        "a buffer when full writes over its end",
+        "what comes when a buffer is full replaces the last kept chunk",
+        edit("buffer/carry.py", "jnp.minimum(buffer.rows, spec.capacity)", "jnp.minimum(buffer.rows, spec.capacity - spec.chunk_rows)"),
+        f"{BUFFER} -k first_rows",
+    ),
+    Mutation(
+        "a buffer forgets what was before",
+        "how the kept rows of a ring begin is not looked up",
+        edit("buffer/reading.py", "head = min(evicted, spec.before)", "head = 0"),
+        f"{INSIDE_JIT} -k first_kept_row",
+    ),
+    Mutation(
+        "a lost head taken for a start",
+        "an episode whose head was overwritten has its start seen",
+        edit("segment.py", "start_seen=table.start_seen & (lost == 0)", "start_seen=table.start_seen"),
+        f"{BUFFER} -k last_rows",
+    ),
+    Mutation(
+        "a moved field read from an overwritten row",
+        "the first kept row counts although what it needs from the row before is gone",
+        edit("segment.py", "given_up + (drops_first & (given_up > 0))", "given_up"),
+        f"{BUFFER} -k last_rows",
+    ),
+    Mutation(
+        "numbers of a ring begin anew",
+        "episodes are counted from the first kept one",
+        edit("segment.py", "number=already + left.number", "number=left.number"),
+        f"{INSIDE_JIT} -k ring_is_the_tail",
+    ),
+    Mutation(
+        "a ring out of order",
+        "rows are read as they lie, not the oldest first",
+        edit("buffer/reading.py", "first = evicted % spec.capacity", "first = 0"),
+        f"{INSIDE_JIT} -k ring_is_the_tail",
+    ),
+    Mutation(
+        "a buffer's arrays lent, not owned",
+        "the Dataset shows the buffer's own arrays, which may be deleted",
+        edit("buffer/reading.py", "return jnp.array(ordered.reshape(rows, -1, *array.shape[leads + 2 :]), copy=True)", "return array if ordered.shape == array.shape else ordered.reshape(rows, -1, *array.shape[leads + 2 :])"),
+        f"{INSIDE_JIT} -k not_readable_by_the_host",
+    ),
+    Mutation(
+        "every buffer compiles",
+        "two buffers made alike are not equal",
+        edit("buffer/carry.py", "    plan: Plan = dataclasses.field(compare=False)", "    plan: Plan"),
+        f"{INSIDE_JIT} -k nothing_is_traced",
     ),
 ]  # fmt: skip
 

@@ -349,6 +349,15 @@ def test_purejaxrl_style_training_records_itself():
     assert tl.to_dataset(seeds).attrs["rows_evicted"] == 3 * 16
 
 
+def test_repr_says_the_sizes_and_fetches_nothing():
+    example = jax.eval_shape(collect, jnp.zeros(N, jnp.int32), jax.random.key(0))[1]
+    seen = []
+    jax.jit(lambda: seen.append(repr(tl.init_buffer(example, 8, keep="last", fields=["action"]))))()
+    assert seen == ["<trajlab.Buffer: the last 8 rows of 3 environments, 0.0 MB; action, terminated, truncated>"]
+    buffers = jax.vmap(lambda key: run(key, 1)[0])(jax.random.split(jax.random.key(0), 2))
+    assert repr(buffers).startswith("<trajlab.Buffer: 2 times the first 10000 rows of 3 environments, 1.4 MB; action")
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 
 

@@ -67,7 +67,7 @@ class Spec:
     data_fields=("fields", "flags", "iterations", "rows", "ends", "iteration"),
     meta_fields=("spec",),
 )
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Buffer:
     """A log of fixed size that a jitted run carries; a pytree, made by `init_buffer` and filled by `append`.
 
@@ -95,6 +95,17 @@ class Buffer:
     ends: jax.Array
     iteration: jax.Array
     spec: Spec
+
+    def __repr__(self) -> str:
+        """Return its sizes; nothing is fetched."""
+        leads = self.rows.shape
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in (*self.fields, self.flags))
+        times = f"{' x '.join(map(str, leads))} times " if leads else ""
+        names = ", ".join(field.name for field in self.spec.plan.layout.fields if not field.hidden)
+        return (
+            f"<trajlab.Buffer: {times}the {self.spec.keep} {self.spec.capacity} rows of {self.flags.shape[-1]} "
+            f"environments, {size / 1e6:.1f} MB; {names}>"
+        )
 
 
 def init_buffer(
