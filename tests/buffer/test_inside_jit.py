@@ -272,6 +272,16 @@ def test_copies_where_rows_are_not_readable_by_the_host(monkeypatch):
         xr.testing.assert_identical(ds.load(), loaded)
 
 
+@pytest.mark.parametrize("keep", ["first", "last"])
+def test_buffer_fetched_to_the_host_may_be_overwritten(keep):
+    buffer = jax.jit(run, static_argnums=(1, 2, 3))(jax.random.key(0), 5, keep, 2 * T)[0]
+    fetched = jax.tree.map(np.array, jax.device_get(buffer))
+    ds = tl.to_dataset(fetched)
+    for leaf in jax.tree.leaves(fetched):
+        leaf[...] = 0
+    xr.testing.assert_identical(ds.load(), tl.to_dataset(buffer).load())
+
+
 def test_host_callback_records_in_order_with_iterations():
     recorder, plain = tl.Recorder(), tl.Recorder()
 

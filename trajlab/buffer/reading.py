@@ -200,7 +200,7 @@ def _iterations(buffer: Buffer, evicted: int, kept: int) -> tuple[np.ndarray, np
     return rows.ravel(), (stored[0].astype(np.int64)[:, None] + update).ravel()
 
 
-def _in_order(array: jax.Array, first: int, rows: int, leads: int) -> Any:
+def _in_order(array: jax.Array | np.ndarray, first: int, rows: int, leads: int) -> Any:
     """Return the kept rows of a field as (rows, columns, ...), the oldest first, in an array that nobody donates.
 
     JAX leaves a buffer alone while a NumPy view of it is alive, so on the CPU a view is enough.
@@ -210,7 +210,8 @@ def _in_order(array: jax.Array, first: int, rows: int, leads: int) -> Any:
     view = host_view(array)
     by_time = np.moveaxis(view, leads, 0)
     ordered = np.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
-    return ordered.reshape(rows, -1, *view.shape[leads + 2 :])
+    merged = ordered.reshape(rows, -1, *view.shape[leads + 2 :])
+    return merged.copy() if isinstance(array, np.ndarray) and np.may_share_memory(merged, view) else merged
 
 
 @functools.partial(jax.jit, static_argnames=("first", "rows", "leads"))
