@@ -56,8 +56,8 @@ def test_groups_stand_side_by_side_as_shares():
     assert first[0].get_x() < second[0].get_x() < first[1].get_x()
     assert first[0].get_facecolor() != second[0].get_facecolor()
     (legend,) = ax.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["cut", "terminated"]
-    assert legend.get_title().get_text() == "end reason"
+    assert [text.get_text() for text in legend.get_texts()] == ["cut (1)", "terminated (4)"]
+    assert legend.get_title().get_text() == "end reason (transitions)"
     assert ax.get_ylabel() == "share of the group's transitions"
 
 
@@ -65,7 +65,7 @@ def test_ranges_are_said_in_the_legend():
     ds = actions(*[[0]] * 12, iteration=range(12))
     ax = tl.plot_action_histogram(ds, by="start_iteration")
     (legend,) = ax.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["0–2", "3–5", "6–8", "9–11"]
+    assert [text.get_text() for text in legend.get_texts()] == [f"{text} (3)" for text in ("0–2", "3–5", "6–8", "9–11")]
 
 
 def test_a_panel_per_component():

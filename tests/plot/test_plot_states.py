@@ -117,7 +117,8 @@ def test_groups_are_colours():
     colors = singles(ax).get_colors()
     np.testing.assert_allclose(colors[0][:3], first.get_color()[:3])
     np.testing.assert_allclose(colors[2][:3], second.get_color()[:3])
-    assert drawn_text(ax.figure) == ["0", "1"]
+    assert drawn_text(ax.figure) == ["0 (2)", "1 (1)"]
+    assert ax.figure.legends[0].get_title().get_text() == "environment (episodes)"
     assert ax.get_title().endswith("\nmean, ± standard deviation, 3 drawn singly; n: episodes alive")
     (strip,) = strips(ax)
     assert [steps.get_data().values.tolist() for steps in strip.patches] == [[2, 2], [1, 1]]

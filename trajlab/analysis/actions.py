@@ -106,9 +106,7 @@ def action_histogram(
     return grouped_histogram(ds, name, make_groups(ds, by, groups), bins, labels)
 
 
-def grouped_histogram(
-    ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers | None, labels: LabelsArgument
-) -> xr.Dataset:
+def grouped_histogram(ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers | None, labels: Any) -> xr.Dataset:
     """Return `action_histogram` of the field called `name` for groups that were made already."""
     names = check_labels(labels)
     kind = discrete_kind(ds, name) if bins is None else None

@@ -2,7 +2,7 @@
 
 import functools
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,17 @@ from trajlab.names import (
 
 
 def field_of(
-    ds: xr.Dataset, name: str, *, like: type[np.generic] = np.float64, along: str | None = None
+    ds: xr.Dataset,
+    name: str,
+    *,
+    like: type[np.generic] = np.float64,
+    along: str | Sequence[str | None] | None = None,
 ) -> tuple[xr.Dataset, str]:
     """Return the Dataset, once it has what every analysis needs, and the field of it that `name` means.
 
     A Dataset of no episode and no field (a recorder that was off, or met no chunk) cannot tell which fields
-    there would be: it gets the field, of the dtype `like`, and the coordinate `along`, both without a value, so
-    that a notebook runs through.
+    there would be: it gets the field, of the dtype `like`, and the coordinates `along` (those that are not None),
+    all without a value, so that a notebook runs through.
 
     Raises
     ------
@@ -48,8 +52,9 @@ def field_of(
         if name not in ds.variables:
             cells = (EPISODE, TIME)
             ds = ds.assign({name: (cells, np.zeros([ds.sizes[dim] for dim in cells], like))})
-        if along is not None and along not in ds.variables:
-            ds = ds.assign_coords({along: (EPISODE, np.zeros(0, np.int64))})
+        wanted = [along] if isinstance(along, str) else along or []
+        missing = [by for by in wanted if by is not None and by not in ds.variables]
+        ds = ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
     return ds, resolve_field(ds, name)
 
 

@@ -73,8 +73,7 @@ def choose_kinds(
     if groups is None:
         order = np.argsort(first) if values.dtype.kind == "U" else np.arange(len(values))
         return values[order], np.argsort(order), f"each value of {by}"
-    is_choice = isinstance(groups, Sequence | np.ndarray) and not isinstance(groups, str)
-    if not is_choice or values.dtype.kind == "U":
+    if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray) or values.dtype.kind == "U":
         return cut_values(values, weights, groups, by, what)
     unknown = [value for value in groups if value not in values and len(values)]
     if unknown:

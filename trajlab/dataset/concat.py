@@ -42,19 +42,22 @@ def concat(
     run : sequence, optional
         A label for each, text or number; equal ones are one run. By default 0, 1, ..., or the labels of a
         coordinate `run` that they have already: kept where they differ, renumbered where they are integers.
-        A Dataset of several runs that is given a label gets ``"label/old label"``.
+        A Dataset of several runs that is given a label gets ``"label/old label"``. Text and numbers together
+        become text.
 
     Returns
     -------
     Dataset
-        Lazy. Episodes are numbered anew from 0; the coordinate `run` (episode) tells where each comes from.
-        Attributes that count rows are summed.
+        Lazy. Episodes are numbered anew from 0; the coordinate `run` (episode) tells where each comes from, and
+        ``by="run"`` compares them. A Dataset without an episode leaves no run behind. Attributes that count rows
+        are summed.
 
     Raises
     ------
     ValueError
         Listing every way in which the Datasets are not valid or do not fit together: fields, dims, dtypes,
-        labels, units, steps that were sliced away, a number of labels other than that of Datasets.
+        labels, units, steps that were sliced away. When the labels are not as many as the Datasets, one is NaN,
+        or two that differ would be one run, as 1 and ``"1"``.
     TypeError
         When a label is neither text nor a number, or one Dataset is given instead of a list.
 

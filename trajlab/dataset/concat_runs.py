@@ -1,6 +1,6 @@
 """Which run each episode of several Datasets is from."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,8 @@ def check_labels(run: Any, count: int) -> list[Any] | None:
     if run is None:
         return None
     given = np.asarray(run) if hasattr(run, "__array__") and np.ndim(run) else run
-    labels = [*given] if isinstance(given, Iterable) and not isinstance(given, str | Mapping | Set) else None
+    has_order = isinstance(given, Iterable) and not isinstance(given, str | Mapping | set | frozenset)
+    labels = [*given] if has_order else None
     if labels is None or len(labels) != count:
         raise ValueError(f"run={run!r}; expected a list of {count} labels, one for each Dataset")
     for label in labels:

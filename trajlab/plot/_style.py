@@ -175,7 +175,7 @@ def is_ordered(ds: xr.Dataset, groups: Groups) -> bool:
     """Say whether groups have an order, as those of numbers have; whole numbers of runs only count them."""
     if groups.name is None or ds[groups.name].dtype.kind not in "iuf":
         return False
-    return groups.name != RUN or groups.labels.dtype.kind not in "iu"
+    return groups.name != RUN or groups.labels.dtype.kind == "f"
 
 
 def check_groups(ds: xr.Dataset, groups: Groups) -> None:

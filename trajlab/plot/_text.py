@@ -1,4 +1,4 @@
-"""Titles, legends and labels of all plots."""
+"""Titles and labels of all plots."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
 from trajlab.dataset.fields import component_labels
-from trajlab.names import LEFT_OUT_ATTR, NUM_CUT_ATTR, NUM_EPISODES_ATTR
+from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR
 from trajlab.plot._style import Panels, neutral
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 NARROW = 3.0
 """Axes of fewer inches have a smaller title."""
-LEGEND_POINTS = 8
-"""Size of letters in a legend inside of Axes."""
 
 
 def safe(text: str) -> str:
@@ -60,35 +57,6 @@ def label_of(variable: xr.DataArray) -> str:
     return with_units(str(variable.attrs.get("long_name", name)), variable.attrs.get("units"))
 
 
-def group_labels(groups: Groups, counts: Sequence[int] | np.ndarray | None = None) -> list[str]:
-    """Return groups as texts for a legend: ``"ppo (1,200)"`` where they come with counts."""
-    values = groups.labels
-    texts = [f"{value:g}" if values.dtype.kind == "f" else str(value) for value in values]
-    if len(set(texts)) < len(texts):
-        texts = [str(value) for value in values]
-    return texts if counts is None else [f"{text} ({count:,})" for text, count in zip(texts, counts, strict=True)]
-
-
-def groups_title(groups: Groups, what: str | None = None) -> str:
-    """Return what was grouped by, and `what` the counts are of: ``"run (episodes)"``."""
-    title = with_units(str(groups.attrs["long_name"]), groups.attrs.get("units"))
-    return title if what is None else f"{title} ({what})"
-
-
-def left_out(groups: Groups) -> list[str]:
-    """Return a line on what is in no group and so not shown, where there is such."""
-    number = groups.attrs.get(LEFT_OUT_ATTR, 0)
-    what = "transition" if groups.of_episode is None else "episode"
-    return [f"in no group: {number:,} {what}{'' if number == 1 else 's'}"] if number else []
-
-
-def member_counts(groups: Groups, transitions: np.ndarray) -> tuple[np.ndarray, str]:
-    """Return how many episodes each group has, or `transitions` (group,) where it is a matter of these; and which."""
-    if groups.of_episode is None:
-        return transitions, "transitions"
-    return np.bincount(groups.of_episode[groups.of_episode >= 0], minlength=groups.size), "episodes"
-
-
 def count_text(attrs: Mapping[str, Any]) -> str:
     """Return ``"500 episodes (12 cut)"``."""
     episodes, cut = attrs[NUM_EPISODES_ATTR], attrs[NUM_CUT_ATTR]
@@ -101,17 +69,17 @@ def write_title(panels: Panels, lines: Sequence[str]) -> None:
     first = panels.axes[0]
     figure: Any = panels.figure
     if figure is not None and len(panels.axes) > 1:
-        points = _points("figure.labelsize")
+        points = points_of("figure.labelsize")
         figure.suptitle(_wrapped(lines, figure.get_figwidth(), points), fontsize=points)
         return
     root: Any = first.get_figure(root=True)
     inches = first.get_position().width * root.get_figwidth() if figure is None else figure.get_figwidth() * 0.85
-    points = _points("axes.labelsize") * (1.0 if inches > NARROW else 0.85)
+    points = points_of("axes.labelsize") * (1.0 if inches > NARROW else 0.85)
     sideways = first.yaxis_inverted()  # long names to its left make the Axes narrow, and leave room there
     first.set_title(_wrapped(lines, inches, points), fontsize=points, loc="right" if sideways else "center")
 
 
-def _points(option: str) -> float:
+def points_of(option: str) -> float:
     """Return a font size in points."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
@@ -126,52 +94,6 @@ def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
     return safe("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
 
 
-def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
-    """Draw a legend below the panels of a figure of our own, or at the top of the first of the Axes given."""
-    title = None if title is None else safe(title)
-    if panels.figure is not None:
-        figure: Any = panels.figure
-        points = _points("legend.fontsize")
-        labels, columns, rows = _arranged(labels, figure.get_figwidth() * 72 / points, 4.8)
-        figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.25 * points / 72)
-        style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "title_fontsize": "medium"}
-        figure.legend(handles, labels, title=title, ncols=columns, **style)
-        return
-    ax = panels.axes[0]
-    root: Any = ax.get_figure(root=True)
-    box = ax.get_position()
-    room = 0.85 * box.width * root.get_figwidth() * 72  # a layout may still make the Axes smaller
-    labels, columns, rows = _arranged(labels, room / LEGEND_POINTS, 3.2)
-    rows += title is not None
-    style = {"loc": "upper center", "fontsize": LEGEND_POINTS, "title_fontsize": LEGEND_POINTS, "frameon": False}
-    ax.legend(handles, labels, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
-    share = (rows * 1.6 + 1.5) * LEGEND_POINTS / (0.9 * box.height * root.get_figheight() * 72)
-    bottom, top = ax.get_ylim()
-    ax.set_ylim(bottom, bottom + (top - bottom) / (1 - min(share, 0.6)))
-
-
-def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:
-    """Return labels, broken where they are too long, and in how many columns and rows of text they stand.
-
-    `room` is the width there is, and `beside` what each column takes beside its letters, in heights of a letter.
-    """
-    most = max(int((room - beside) / 0.55), 12)
-    broken = [textwrap.wrap(label, most) or [label] for label in labels]
-    longest = max(len(line) for lines in broken for line in lines)
-    columns = int(np.clip(room // (longest * 0.55 + beside), 1, len(labels)))
-    rows = -(-len(labels) // columns) * max(map(len, broken))
-    return [safe("\n".join(lines)) for lines in broken], columns, rows
-
-
-def dot(color: Any, marker: str = "o", filled: bool = True, line: Any = None) -> Any:
-    """Return what stands for faint dots in a legend, and for a line through them where there is one."""
-    from matplotlib.lines import Line2D
-
-    style: dict[str, Any] = {"linestyle": "none"} if line is None else {"color": color, "linewidth": 2.0}
-    face = color if filled else "none"
-    return Line2D([], [], marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face, **style)
-
-
 def write_empty(ax: "matplotlib.axes.Axes") -> None:
     """Say in the middle of empty Axes that there is nothing to draw."""
     ax.text(0.5, 0.5, "no episodes", transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
@@ -181,12 +103,12 @@ def write_empty(ax: "matplotlib.axes.Axes") -> None:
 def needs_sideways(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> bool:
     """Say whether texts are so long that they are better read beside horizontal bars than below upright ones."""
     longest = max((len(label) for label in labels), default=0)
-    return longest > 8 and bool(longest * len(labels) * 0.62 * _points("xtick.labelsize") > 1.4 * _width(ax))
+    return longest > 8 and bool(longest * len(labels) * 0.62 * points_of("xtick.labelsize") > 1.4 * _width(ax))
 
 
 def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
     """Write a text at places along x: level where there is room, else slanted, and only some where they are many."""
-    points = _points("xtick.labelsize")
+    points = points_of("xtick.labelsize")
     most = max(int(_width(ax) / (1.3 * points)), 2)
     step = -(-len(labels) // most)
     labels, places = list(labels)[::step], np.asarray(places)[::step]
@@ -220,4 +142,4 @@ def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: 
         place: Any = panels.axes[0].get_subplotspec()
         rows = place.get_topmost_subplotspec().get_gridspec().nrows
         height = (panels.figure.get_figheight() - 1.2) / rows * share
-    ax.set_ylabel(_wrapped([label], height, _points("axes.labelsize")))
+    ax.set_ylabel(_wrapped([label], height, points_of("axes.labelsize")))

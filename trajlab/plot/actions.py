@@ -25,7 +25,7 @@ from trajlab.names import (
     SHARE,
     VALUE,
 )
-from trajlab.plot import _style, _text
+from trajlab.plot import _legend, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -50,8 +50,8 @@ def plot_action_histogram(
     """Draw `action_histogram`: how often each action was taken, one panel per component.
 
     Without `by` the height is `count`. With it groups stand side by side in colours, and the height is
-    `share`, since groups differ in their number of transitions. Bars of actions with long names lie on their
-    side.
+    `share`, since groups differ in their number of transitions, which the legend gives. Bars of actions with long
+    names lie on their side.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def plot_action_histogram(
         As `action_histogram`.
     ValueError
         As `action_histogram`, and when the field has more than 24 components, or `ax` does not hold one Axes for
-        each.
+        each, or there are more than 24 groups that are no ranges of numbers.
     """
     ds, name = field_of(ds, field, like=np.int64, along=by)
     titles = _text.component_titles(ds, name)
@@ -91,11 +91,11 @@ def plot_action_histogram(
         handles = _draw(ax_, result, heights[:, number], looks, kwargs)
         _label(panels, number, _text.with_units(title, units[number]), result, by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
-    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result), *_text.left_out(chosen)])
+    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result), *_legend.left_out(chosen)])
     if by is not None and handles:
         counts = _counted(result, by)
-        title = _text.groups_title(chosen, None if counts is None else "transitions")
-        _text.write_legend(panels, handles, _text.group_labels(chosen, counts), title)
+        title = _legend.groups_title(chosen, None if counts is None else "transitions")
+        _legend.write_legend(panels, handles, _legend.group_labels(chosen, counts), title)
     return panels.result()
 
 
@@ -110,7 +110,7 @@ def _heights(result: xr.Dataset, by: str | None, inner: tuple[str, ...], compone
 
 def _counted(result: xr.Dataset, by: str) -> np.ndarray | None:
     """Return how many values each group's shares are of (group,); None where components differ in that."""
-    counts = result[COUNT].sum(result[COUNT].dims[-1]).transpose(by, ...).values
+    counts = result[COUNT].transpose(by, ...).values.sum(axis=-1)
     counts = counts.reshape(len(counts), -1)
     return counts[:, 0] if counts.shape[1] and (counts == counts[:, :1]).all() else None
 

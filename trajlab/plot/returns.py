@@ -1,6 +1,5 @@
 """Returns and lengths of episodes over training."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +9,15 @@ import xarray as xr
 from trajlab.analysis.common import field_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.returns import check_discount, returns, running_median
+from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
 from trajlab.errors import unknown_name
-from trajlab.names import COMPLETE, EPISODE, ITERATION, LENGTH, START_ITERATION, TIME
-from trajlab.plot import _style, _text
+from trajlab.names import COMPLETE, EPISODE, ITERATION, LENGTH, RUN, START_ITERATION, START_ROW, TIME
+from trajlab.plot import _legend, _style, _text
+from trajlab.plot._dots import Colors, Drawn, Points, draw_group
 
 if TYPE_CHECKING:
     import matplotlib.axes
-
-MANY = 5000
-"""More points than this are drawn as an image, so that a file of the figure stays small."""
 
 
 def plot_returns(
@@ -46,10 +43,11 @@ def plot_returns(
     ds, reward, discount
         As in `returns`. A reward with components gets a panel for each.
     x : str, optional
-        Coordinate over `episode` to draw against: `start_iteration` by default, or `episode` where that is
-        the same for all.
+        Coordinate over `episode` to draw against: `start_iteration` by default. Where that is the same for all,
+        `episode`, or with several runs, whose episodes are numbered one run after the other, `start_row`.
     by, groups
-        As in `action_histogram`, but a coordinate over `episode` only. Groups are told apart by colour.
+        As in `action_histogram`, but a coordinate over `episode` only. Groups are told apart by colour, and beyond 8
+        by the form of their dots too; the legend gives the number of complete episodes in each.
     ax : sequence of Axes, optional
         One for each return and one for the length; without, a figure is made.
     **kwargs
@@ -67,12 +65,12 @@ def plot_returns(
     TypeError
         When the field does not hold numbers.
     ValueError
-        As `returns`; when `by` cannot be grouped by; when the reward has more than 24 components, there are more
-        than 24 groups, or `ax` does not hold as many Axes as there are panels.
+        As `returns`; when `by` cannot be grouped by, or `groups` does not fit; when the reward has more than 24
+        components, there are more than 24 groups that are no ranges of numbers, or `ax` does not hold as many Axes
+        as there are panels.
     """
     check_discount(discount)
-    ds, _ = field_of(ds, reward, along=x)
-    ds, _ = field_of(ds, reward, along=by)
+    ds, _ = field_of(ds, reward, along=(x, by))
     chosen = _groups_of_episodes(ds, by, groups)
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs["field"])
@@ -90,11 +88,11 @@ def plot_returns(
     drawn: list[Drawn] = []
     for number, ax_ in enumerate(panels.axes):
         values = columns[:, number] if number < len(titles) else result[LENGTH].values
-        drawn = _draw(ax_, places, values, result[COMPLETE].values, chosen, looks, kwargs)
+        drawn = _draw(ax_, Points(places, values, result[COMPLETE].values), chosen, looks, kwargs)
     _label(ds, name, panels, result, along, titles)
     _text.write_title(panels, _title_lines(result, chosen, drawn, discount))
-    if any(one.dots or one.rest for one in drawn):
-        _legend(panels, chosen, looks, drawn)
+    if drawn:
+        _write_legend(panels, chosen, drawn)
     return np.asarray(panels.result())
 
 
@@ -117,135 +115,67 @@ def _along(result: xr.DataArray, x: str | None) -> xr.DataArray:
     """Return the coordinate that is drawn along x."""
     if x is None:
         starts = result[START_ITERATION]
-        return starts if len(np.unique(starts.values)) > 1 else result[EPISODE]
+        if len(np.unique(starts.values)) > 1:
+            return starts
+        has_runs = RUN in result.coords and len(np.unique(result[RUN].values)) > 1
+        return result[START_ROW] if has_runs else result[EPISODE]
     if x not in result.coords or result[x].dims != (EPISODE,):
         known = [str(n) for n, c in result.coords.items() if c.dims == (EPISODE,)]
         raise unknown_name("coordinate over episode for x=", x, known)
     return result[x]
 
 
-@dataclasses.dataclass(frozen=True)
-class Drawn:
-    """What was drawn of one group: its artists for a legend (None where there are none), and numbers.
-
-    Attributes
-    ----------
-    dots, rest, line
-        What stands for complete episodes, for the others, and for the median.
-    num_complete, num_rest : int
-    each : int
-        How many episodes a median is of.
-    """
-
-    dots: Any
-    rest: Any
-    line: Any
-    num_complete: int
-    num_rest: int
-    each: int
-
-
 def _draw(
     ax: "matplotlib.axes.Axes",
-    along: np.ndarray,
-    values: np.ndarray,
-    complete: np.ndarray,
+    points: Points,
     chosen: Groups,
     looks: Sequence[_style.Look],
     kwargs: dict[str, Any],
 ) -> list[Drawn]:
     """Draw one value per episode, group by group; without groups dots, triangles and line differ in colour."""
-    if not len(values):
+    if not len(points.values):
         _text.write_empty(ax)
         return []
     if chosen.of_episode is None:
-        colors = _style.cycle(ax)
-        look = _style.Look(colors[0])
-        return [
-            _draw_group(ax, along, values, complete, np.ones(len(values), bool), look, colors[5], colors[1], kwargs)
-        ]
+        blue, orange, vermilion = (_style.cycle(ax)[place] for place in (0, 1, 5))
+        everything = np.ones(len(points.values), bool)
+        return [draw_group(ax, points, everything, Colors(blue, vermilion, orange), "", 1, kwargs)]
     members = [chosen.of_episode == code for code in range(len(looks))]
     return [
-        _draw_group(ax, along, values, complete, mine, look, look.color, look.color, kwargs)
+        draw_group(ax, points, mine, Colors(*[look.color] * 3), look.marker, len(looks), kwargs)
         for mine, look in zip(members, looks, strict=True)
     ]
 
 
-def _draw_group(
-    ax: "matplotlib.axes.Axes",
-    along: np.ndarray,
-    values: np.ndarray,
-    complete: np.ndarray,
-    mine: np.ndarray,
-    look: _style.Look,
-    rest_color: Any,
-    line_color: Any,
-    kwargs: dict[str, Any],
-) -> Drawn:
-    """Draw the episodes of one group, those where `mine` (episode,) is True."""
-    style: dict[str, Any] = {"s": float(np.clip(20_000 / len(values), 4, 20)), "rasterized": len(values) > MANY}
-    ended, rest = mine & complete, mine & ~complete
-    dots = triangles = line = None
-    if ended.any():
-        opacity = float(np.clip(1000 / len(values), 0.2, 0.8))
-        own = {"color": look.color, "alpha": opacity, "linewidth": 0, "marker": look.marker or "o", **style}
-        own, shown = _dot_style(own, kwargs, ended)
-        ax.scatter(along[ended], values[ended], **own)
-        dots = _text.dot(shown, look.marker or "o")
-    if rest.any():
-        own = {"marker": "^", "facecolors": "none", "edgecolors": rest_color, "linewidths": 0.9}
-        ax.scatter(along[rest], values[rest], **{**own, **style, "s": style["s"] + 10, "zorder": 3})
-        triangles = _text.dot(rest_color, "^", filled=False)
-    places, medians, each = running_median(along[ended], values[ended])
-    if len(places):
-        marker = {"marker": look.marker, "markersize": 4.5} if look.marker else {}
-        (line,) = ax.plot(places, medians, color=line_color, linewidth=2.0, zorder=4, **marker)
-    return Drawn(dots, triangles, line, int(ended.sum()), int(rest.sum()), each)
-
-
-def _legend(panels: _style.Panels, chosen: Groups, looks: Sequence[_style.Look], drawn: Sequence[Drawn]) -> None:
+def _write_legend(panels: _style.Panels, chosen: Groups, drawn: Sequence[Drawn]) -> None:
     """Name the groups, or else dots, triangles and line."""
     num_rest = sum(one.num_rest for one in drawn)
     if chosen.name is None:
         (one,) = drawn
         entries = {
-            f"complete ({one.num_complete:,})": one.dots,
-            f"not complete ({num_rest:,})": one.rest,
-            f"median of every {one.each:,} complete": one.line,
+            f"complete ({one.num_complete:,})": one.num_complete and _legend.dot(one.colors.dots),
+            f"not complete ({num_rest:,})": num_rest and _legend.dot(one.colors.rest, "^", filled=False),
+            f"median of every {one.each:,} complete": one.each and _legend.line(one.colors.line),
         }
-        shown = {label: artist for label, artist in entries.items() if artist is not None}
-        _text.write_legend(panels, [*shown.values()], [*shown])
+        entries = {label: artist for label, artist in entries.items() if artist}
+        _legend.write_legend(panels, [*entries.values()], [*entries])
         return
-    handles = [_text.dot(look.color, look.marker or "o", line=one.line) for look, one in zip(looks, drawn, strict=True)]
-    labels = _text.group_labels(chosen, [one.num_complete for one in drawn])
+    handles = [_legend.dot(one.colors.dots, one.marker, line=one.colors.line if one.each else None) for one in drawn]
+    labels = _legend.group_labels(chosen, [one.num_complete for one in drawn])
     if num_rest:
-        handles.append(_text.dot(_style.neutral(panels.axes[0]), "^", filled=False))
+        handles.append(_legend.dot(_style.neutral(panels.axes[0]), "^", filled=False))
         labels.append(f"not complete ({num_rest:,})")
-    _text.write_legend(panels, handles, labels, _text.groups_title(chosen, "complete episodes"))
+    _legend.write_legend(panels, handles, labels, _legend.groups_title(chosen, "complete episodes"))
 
 
 def _title_lines(result: xr.DataArray, chosen: Groups, drawn: Sequence[Drawn], discount: float | int) -> list[str]:
     """Return what is drawn, and what the lines are where the legend names groups."""
     lines = [f"return and length of {_text.count_text(result.attrs)}"]
-    sizes = sorted(one.each for one in drawn if one.line is not None)
+    sizes = sorted(one.each for one in drawn if one.each)
     if chosen.name is not None and sizes:
         size = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
         lines.append(f"lines: median of every {size} complete")
-    return [*lines, *_text.left_out(chosen), *([f"discount {discount:g}"] if discount != 1 else [])]
-
-
-def _dot_style(defaults: dict[str, Any], kwargs: dict[str, Any], chosen: np.ndarray) -> tuple[dict[str, Any], Any]:
-    """Return what `scatter` is called with, and the colour that stands for the dots in a legend."""
-    from matplotlib.collections import PathCollection
-    from matplotlib.colors import is_color_like
-
-    own = _style.merged(PathCollection, defaults, kwargs)
-    if "c" in own and "color" not in kwargs:
-        own.pop("color", None)
-    if "c" in own and not is_color_like(own["c"]) and np.shape(own["c"])[:1] == chosen.shape:
-        own["c"] = np.asarray(own["c"])[chosen]  # a colour or number for each episode
-    found = (own.get(key) for key in ("color", "c", "facecolor"))
-    return own, next((color for color in found if is_color_like(color)), defaults["color"])
+    return [*lines, *_legend.left_out(chosen), *([f"discount {discount:g}"] if discount != 1 else [])]
 
 
 def _label(

@@ -15,7 +15,7 @@ from trajlab.dataset.fields import component_units
 from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.views import unknown_episode
 from trajlab.names import EPISODE, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
-from trajlab.plot import _style, _text
+from trajlab.plot import _legend, _style, _text
 from trajlab.plot._alive import draw_alive, split_strip
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def plot_state_trace(
     Parameters
     ----------
     ds, field, by, quantiles, groups
-        As in `state_trace`. Groups are told apart by colour.
+        As in `state_trace`. Groups are told apart by colour, and beyond 8 by markers too; the legend gives the
+        number of episodes in each.
     episodes : int, iterable of int or False
         How many single episodes to draw: evenly spread over all, in their order, whatever their length. Or
         their numbers (labels of `episode`), or False for none.
@@ -68,7 +69,7 @@ def plot_state_trace(
         As `state_trace`.
     ValueError
         As `state_trace`, and when `episodes` is negative, the field has more than 24 components, or `ax` does not
-        hold one Axes for each.
+        hold one Axes for each, or there are more than 24 groups that are no ranges of numbers.
     """
     ds, name = field_of(ds, field, along=by)
     titles = _text.component_titles(ds, name)
@@ -88,8 +89,8 @@ def plot_state_trace(
         handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, looks, kwargs)
         draw_alive(strips[number], result, by, looks)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
-    _label(ds, name, panels, strips, result, len(singles), titles, drawn)
-    _legend(panels, result, chosen, handles)
+    _label(ds, name, panels, strips, result, chosen, len(singles), titles, drawn)
+    _name_drawn(panels, result, chosen, handles)
     return panels.result()
 
 
@@ -213,6 +214,7 @@ def _label(
     panels: _style.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
     result: xr.Dataset,
+    chosen: Groups,
     num_singles: int,
     titles: Sequence[str],
     drawn: Sequence[str],
@@ -232,14 +234,14 @@ def _label(
     singly = [f"{num_singles} drawn singly"] if num_singles else []
     alive = f"n: {result['n'].attrs['long_name']}"
     lines = [f"{title}: {_text.count_text(result.attrs)}", "; ".join([", ".join([*what, *singly]), alive]).lstrip("; ")]
-    _text.write_title(panels, lines)
+    _text.write_title(panels, lines + _legend.left_out(chosen))
 
 
-def _legend(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
+def _name_drawn(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
     if chosen.name is not None and groups:
-        counts, what = _text.member_counts(chosen, result[N].sum(TIME).values)
-        _text.write_legend(panels, groups, _text.group_labels(chosen, counts), _text.groups_title(chosen, what))
+        counts, what = _legend.member_counts(chosen, result[N].sum(TIME).values)
+        _legend.write_legend(panels, groups, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")
-        _text.write_legend(panels, [handles[key] for key in order], order)
+        _legend.write_legend(panels, [handles[key] for key in order], order)
