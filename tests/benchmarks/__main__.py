@@ -13,10 +13,16 @@ BENCHMARKS = {
     "record": "recording",
     "pending": "recording",
     "record_step": "steps",
+    "small_chunks": "small",
+    "ring": "ring",
+    "loop": "loop",
+    "rivals": "rivals",
     "job": "job",
     "to_dataset": "reading",
     "statistics": "reading",
+    "scaling": "scaling",
     "imports": "imports",
+    "gpu": "gpu",
 }
 """Each benchmark is a function of that name in that module, and runs in a process of its own."""
 

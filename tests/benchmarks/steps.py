@@ -20,7 +20,7 @@ ALLOWED = 0.08e-3
 """Seconds beside the copies."""
 
 
-def _step(rng: np.random.Generator, envs: int, make: Callable[[np.ndarray], Any]) -> dict[str, Any]:
+def make_step(rng: np.random.Generator, envs: int, make: Callable[[np.ndarray], Any]) -> dict[str, Any]:
     step = {name: make(rng.random((envs, width), np.float32)) for name, width in WIDTHS.items()}
     return step | {name: make(rng.random(envs) < 0.01) for name in FLAGS}
 
@@ -62,7 +62,7 @@ def _per_call(turn: Callable[[], Taken], turns: int = TURNS) -> Taken:
 
 def _rows(envs: int, quick: bool) -> list[Row]:
     rng = np.random.default_rng(envs)
-    device, host = _step(rng, envs, jnp.asarray), _step(rng, envs, lambda x: x)
+    device, host = make_step(rng, envs, jnp.asarray), make_step(rng, envs, lambda x: x)
     contenders = {
         "JAX": _recorded(device),
         "NumPy": _recorded(host),

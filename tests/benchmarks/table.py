@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("trajlab", "jax", "numpy", "xarray", "scipy", "factoriax")
+PACKAGES = ("trajlab", "jax", "numpy", "xarray", "scipy", "factoriax", "flashbax", "minari", "gymnasium")
 
 
 class Row(NamedTuple):

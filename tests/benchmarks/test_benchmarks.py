@@ -4,9 +4,12 @@ import pytest
 
 from benchmarks.process import fresh
 
+RECORDING = ["record", "pending", "record_step", "small_chunks", "ring", "loop", "rivals"]
+READING = ["job", "to_dataset", "statistics", "scaling", "imports", "gpu"]
+
 
 @pytest.mark.benchmark
-@pytest.mark.parametrize("name", ["record", "pending", "record_step", "job", "to_dataset", "statistics", "imports"])
+@pytest.mark.parametrize("name", [*RECORDING, *READING])
 def test_benchmark_runs_on_tiny_sizes(name):
     rows = fresh("__main__", name, "--here", "--quick")
     assert rows

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from trajlab.block.layout import FLAG_BITS, NOT_RECORDED, Layout, lead
+from trajlab.block.layout import FLAG_BITS, NOT_RECORDED, Layout, lead, step_axes
+from trajlab.block.placement import Shardings, adopt, automatic, is_foreign
 
 
 class Chunk(NamedTuple):
@@ -40,6 +41,12 @@ class Chunk(NamedTuple):
     places: Any = None
     picks: Any = None
 
+    def axes(self, layout: Layout, *, is_step: bool) -> str:
+        """Return the letters of its arrays' leading axes."""
+        if self.places is not None:
+            return "N"
+        return step_axes(layout.axes) if is_step else layout.axes
+
 
 def flag_bytes(flags: tuple[Any, ...], slots: tuple[str, ...], mask: Any, xp: Any) -> Any:
     """Return the byte of flags per cell (T, N) from the single flags, already (T, N), and the mask."""
@@ -60,21 +67,47 @@ def _as_rows(x: Any, chunk: Chunk, axes: str, is_step: bool) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def device_append(
-    layout: Layout, *, is_step: bool, want_flags: bool
+    layout: Layout, *, is_step: bool, want_flags: bool, shardings: Shardings = ()
 ) -> Callable[[tuple[jax.Array, ...], int, Chunk], tuple[tuple[jax.Array, ...], jax.Array | None]]:
     """Return the jitted, donated append for the device arrays of a layout.
 
     The function takes the block's arrays (capacity, width, ...), fields first and then the flags where
     they live on the device, a row of the block and a `Chunk`; it returns the arrays with the chunk written
-    from that row on and, where `want_flags`, the chunk's own bytes of flags (T, width).
+    from that row on and, where `want_flags`, the chunk's own bytes of flags (T, width). The arrays lie, and
+    stay, as `shardings` says; a chunk that is split alike moves nothing between devices.
     `dynamic_update_slice` clamps a row out of range without a word, so the caller checks that the chunk fits.
     """
+    gives_flags = want_flags and layout.flags_home == "device"
+
+    def write(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
+        rows, flags = device_rows(chunk, layout, is_step=is_step)
+        return tuple(_write(arrays, row, rows, flags, chunk.places)), flags if gives_flags else None
 
     def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
-        rows, flags = device_rows(chunk, layout, is_step=is_step)
-        return tuple(_write(arrays, row, rows, flags, chunk.places)), flags if want_flags else None
+        return automatic(write, (arrays, arrays[-1] if gives_flags else None))(arrays, row, chunk)
 
-    return jax.jit(append, donate_argnums=0)
+    if not shardings:
+        return jax.jit(append, donate_argnums=0)
+    return jax.jit(append, donate_argnums=0, out_shardings=(shardings, shardings[-1] if gives_flags else None))
+
+
+def has_foreign(chunk: Chunk, shardings: Shardings) -> bool:
+    """Say whether arrays of a chunk must be adopted by the log's mesh before JAX takes them."""
+    return any(is_foreign(array, sharding) for array, sharding in _placed(chunk, shardings))
+
+
+def _placed(chunk: Chunk, shardings: Shardings) -> list[tuple[Any, Any]]:
+    """Return the arrays of a chunk with the shardings of the block's arrays that they are written into."""
+    own = shardings or (None,) * (len(chunk.fields) + 1)
+    arrays = [*chunk.fields, *chunk.flags, chunk.mask]
+    return [(array, own[min(place, len(own) - 1)]) for place, array in enumerate(arrays)]
+
+
+def adopted(chunk: Chunk, shardings: Shardings, axes: str) -> Chunk:
+    """Return a chunk whose arrays JAX takes beside a block's; those split alike stay on their devices."""
+    arrays = [adopt(array, sharding, axes) for array, sharding in _placed(chunk, shardings)]
+    count = len(chunk.fields)
+    return chunk._replace(fields=tuple(arrays[:count]), flags=tuple(arrays[count:-1]), mask=arrays[-1])
 
 
 def device_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[jax.Array], jax.Array | None]:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from trajlab.block.append import Chunk, device_append, host_append
+from trajlab.block.append import Chunk, adopted, device_append, has_foreign, host_append
 from trajlab.block.layout import Field, Layout
+from trajlab.block.placement import Shardings, block_shardings
 from trajlab.block.read import gather, read_rows
 
 MIN_CHUNKS = 4
@@ -29,12 +30,12 @@ class Block:
     by C code, without a bytecode between the call and the store at which an interrupt could lose them.
     """
 
-    def __init__(self, start: int, capacity: int, layout: Layout) -> None:
+    def __init__(self, start: int, capacity: int, layout: Layout, shardings: Shardings = ()) -> None:
         """Allocate `capacity` rows whose first is row `start` of the log."""
         self.start = start
         self.capacity = capacity
         self.layout = layout
-        self.box: list[tuple[tuple[jax.Array, ...], Any]] = [(_device_arrays(layout, capacity), None)]
+        self.box: list[tuple[tuple[jax.Array, ...], Any]] = [(_device_arrays(layout, capacity, shardings), None)]
         self.host = _host_arrays(layout, capacity)
 
     @classmethod
@@ -54,7 +55,7 @@ class Block:
         return self.box[-1][0][-1] if self.layout.flags_home == "device" else self.host[-1]
 
     def place(self) -> tuple[Any, ...]:
-        """Return where the device arrays lie, which JAX compiles for: a chunk takes them to where it lies itself."""
+        """Return where the device arrays lie, which JAX compiles for; a chunk may commit them there."""
         arrays = self.box[-1][0]
         return (arrays[0].sharding, arrays[0].committed) if arrays else ()
 
@@ -78,17 +79,20 @@ class Block:
         }
 
 
-def _device_arrays(layout: Layout, capacity: int) -> tuple[jax.Array, ...]:
+def _device_arrays(layout: Layout, capacity: int, shardings: Shardings) -> tuple[jax.Array, ...]:
     specs = tuple((field.shape, field.dtype) for field in layout.at("device"))
     if layout.flags_home == "device":
         specs += (((), np.dtype(np.uint8)),)
-    return _zeros(specs, capacity, layout.width)() if specs else ()
+    return _zeros(specs, capacity, layout.width, shardings)() if specs else ()
 
 
 @functools.lru_cache(maxsize=256)
-def _zeros(specs: tuple[tuple[tuple[int, ...], np.dtype], ...], rows: int, width: int) -> Any:
-    """Return a jitted function that allocates all arrays of a block in one call."""
-    return jax.jit(lambda: tuple(jnp.zeros((rows, width, *shape), dtype) for shape, dtype in specs))
+def _zeros(specs: tuple[tuple[tuple[int, ...], np.dtype], ...], rows: int, width: int, shardings: Shardings) -> Any:
+    """Return a jitted function that allocates all arrays of a block in one call, each part on its own device."""
+    return jax.jit(
+        lambda: tuple(jnp.zeros((rows, width, *shape), dtype) for shape, dtype in specs),
+        out_shardings=shardings or None,
+    )
 
 
 def _host_arrays(layout: Layout, capacity: int) -> tuple[np.ndarray, ...]:
@@ -192,8 +196,10 @@ class Log:
         self.blocks: list[Block] = []
         self._rows = 0
         self._spare: list[Block] = []
+        self._shardings: Shardings | None = None
         self._functions: dict[tuple[bool, bool], Any] = {}
         self._compiled: set[Any] = set()
+        self._foreign: set[Any] = set()
 
     def append(
         self, rows: int, length: int, device: Chunk, host: Chunk, *, is_step: bool, want_flags: bool, signature: Any
@@ -203,16 +209,25 @@ class Log:
         The chunk counts once the owner commits the new number of rows; until then the next one overwrites
         it. `signature` tells apart chunks for which the append compiles anew.
         """
+        if self._shardings is None:
+            axes = device.axes(self.layout, is_step=is_step)
+            self._shardings = block_shardings(device.fields, device.flags, axes, self.layout.width)
         block = self._block_for(rows, length)
         row = rows - block.start
         assert 0 <= row <= block.capacity - length
         function = self._functions.get((is_step, want_flags))
         if function is None:
             function = self._functions[is_step, want_flags] = device_append(
-                self.layout, is_step=is_step, want_flags=want_flags
+                self.layout, is_step=is_step, want_flags=want_flags, shardings=self._shardings
             )
-        signature = (signature, block.capacity, block.place(), is_step, want_flags)
-        if signature in self._compiled:
+        mesh = jax.sharding.get_abstract_mesh()
+        signature = (signature, block.capacity, block.place(), mesh, is_step, want_flags)
+        is_warm = signature in self._compiled
+        if not is_warm and has_foreign(device, self._shardings):
+            self._foreign.add(signature)
+        if self._foreign and signature in self._foreign:
+            device = adopted(device, self._shardings, device.axes(self.layout, is_step=is_step))
+        if is_warm:
             return block.append(function, row, device, host, is_step=is_step)
         with uninterrupted():
             flags = block.append(function, row, device, host, is_step=is_step)
@@ -235,7 +250,7 @@ class Log:
                 spare.start = rows
                 self.blocks.append(spare)
                 return spare
-        block = Block(rows, self._capacity(length), self.layout)
+        block = Block(rows, self._capacity(length), self.layout, self._shardings or ())
         self.blocks.append(block)
         return block
 

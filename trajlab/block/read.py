@@ -1,13 +1,18 @@
 """Reading cells out of a block: the one gate where rows leave the device."""
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from trajlab.padding import shown_dtype
+
+NO_MESH = Mesh(np.empty((), object), ())
+"""Within a mesh that the user has set, JAX would refuse an array that lies on one device."""
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -25,6 +30,8 @@ def gather(array: Any, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, 
         out = _gather_host(np.empty((0, 0, *array.shape[2:]), array.dtype), rows, columns, inner)
     elif is_host_readable(array):
         out = to_host(_gather_host(host_view(array), rows, columns, inner))
+    elif is_split(array):
+        out = _gather_parts(array, rows, columns, inner)
     else:
         out = _gather_device(array, rows, columns, inner)
     return out.astype(shown_dtype(out.dtype), copy=False)
@@ -38,6 +45,41 @@ def is_host_readable(array: Any) -> bool:
     return len(devices) == 1 and next(iter(devices)).platform == "cpu"
 
 
+def is_split(array: Any) -> bool:
+    """Say whether an array lies on several devices: split, replicated or both."""
+    return isinstance(array, jax.Array) and len(array.devices()) > 1
+
+
+def _parts(array: jax.Array) -> Iterator[tuple[list[slice], jax.Array]]:
+    """Yield the parts of an array that lies on several devices, each once: its place along each axis, and its data."""
+    for shard in array.addressable_shards:
+        if shard.replica_id == 0:
+            yield [slice(*key.indices(size)) for key, size in zip(shard.index, array.shape, strict=True)], shard.data
+
+
+def _gather_parts(array: jax.Array, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, ...]) -> np.ndarray:
+    """Gather from each device just the cells that lie there, so that nothing moves between devices.
+
+    Where cells are split themselves, they are fetched whole and `inner` is applied afterwards.
+    """
+    (_, first), *others = parts = list(_parts(array))
+    if not others:
+        return gather(first, rows, columns, inner)
+    is_cell_whole = all(part.shape[2:] == array.shape[2:] for _, part in parts)
+    out: np.ndarray | None = None
+    for (of_rows, of_columns, *of_cell), part in parts:
+        is_here = (rows >= of_rows.start) & (rows < of_rows.stop)
+        here = np.flatnonzero(is_here & (columns >= of_columns.start) & (columns < of_columns.stop))
+        if len(here):
+            wanted = rows[here] - of_rows.start, columns[here] - of_columns.start
+            cells = gather(part, *wanted, inner if is_cell_whole else ())
+            if out is None:
+                out = np.empty((len(rows), *(cells.shape[1:] if is_cell_whole else array.shape[2:])), cells.dtype)
+            out[(here, *(() if is_cell_whole else of_cell))] = cells
+    assert out is not None
+    return out if is_cell_whole else _gather_host(out[None], np.zeros_like(rows), np.arange(len(rows)), inner)
+
+
 def host_view(array: Any) -> np.ndarray:
     """Return a NumPy view. Drop it before the lock is released: JAX copies a donated array that has one."""
     return np.asarray(array)
@@ -49,9 +91,26 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
         view = host_view(array)[start:stop]
         view.flags.writeable = False
         rows = to_host(view.copy() if copy else view)
+    elif is_split(array):
+        rows = _read_parts(array, start, stop, copy=copy)
     else:
-        rows = to_host(_slice(array, start, size=stop - start))
+        with jax.set_mesh(NO_MESH):
+            rows = to_host(_slice(array, start, size=stop - start))
     return rows.astype(shown_dtype(rows.dtype), copy=False)
+
+
+def _read_parts(array: jax.Array, start: int, stop: int, *, copy: bool) -> np.ndarray:
+    """Read rows device by device."""
+    (_, first), *others = parts = list(_parts(array))
+    if not others:
+        return read_rows(first, start, stop, copy=copy)
+    out = np.empty((stop - start, *array.shape[1:]), shown_dtype(array.dtype))
+    for (of_rows, *rest), part in parts:
+        low, high = max(start, of_rows.start), min(stop, of_rows.stop)
+        if low < high:
+            rows = read_rows(part, low - of_rows.start, high - of_rows.start, copy=False)
+            out[(slice(low - start, high - start), *rest)] = rows
+    return out
 
 
 @functools.partial(jax.jit, static_argnames="size")
@@ -100,5 +159,6 @@ def _gather_device(array: jax.Array, rows: np.ndarray, columns: np.ndarray, inne
             drop.append(axis + 1)
         axes.append(axis)
         keys.append(np.atleast_1d(np.asarray(key, np.int32)))
-    out = to_host(_take(array, rows, columns, tuple(keys), tuple(axes)))[:count]
+    with jax.set_mesh(NO_MESH):
+        out = to_host(_take(array, rows, columns, tuple(keys), tuple(axes)))[:count]
     return out.squeeze(axis=tuple(drop)) if drop else out

@@ -11,6 +11,7 @@ import numpy as np
 
 from trajlab.block.append import Chunk, device_rows, put_rows
 from trajlab.block.layout import ENDS, GAP, MARKS, RESET, Layout
+from trajlab.block.placement import automatic, rows_shardings
 from trajlab.capture.convention import STANDARD_NAMES, Convention, as_convention
 from trajlab.capture.plan import Plan, find_sources
 from trajlab.capture.select import Fields, parse_fields
@@ -80,8 +81,10 @@ class Buffer:
         What each cell is; always longer than the capacity.
     iterations : array (chunks,) int32
         The iteration of each chunk.
-    rows, ends : int32
-        How many rows, and how many ends of episodes, were appended.
+    rows : int32
+        How many rows were appended.
+    ends : array (1, N) int32
+        How many ends of episodes in each environment; so each device counts its own, where they are split over several.
     iteration : int32
         The last iteration appended, -1 before the first.
     spec : Spec
@@ -225,23 +228,28 @@ def _key(plan: Plan, convention: Convention, fields: Fields) -> tuple[Any, ...]:
 
 
 def _empty(spec: Spec, leaves: list[Any]) -> Buffer:
-    """Return a buffer without rows; the arrays vary over the mesh axes of a `shard_map` as the example's do."""
+    """Return a buffer without rows; the arrays are split, and vary in a `shard_map`, as the example's do."""
     layout = spec.plan.layout
     rows = spec.period if spec.keep == "first" else spec.capacity
 
-    def zeros(leaf: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    def zeros(leaf: Any, sharding: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+        if sharding is not None and not isinstance(leaf, jax.core.Tracer):
+            return jnp.zeros(shape, dtype, device=sharding)
         is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         like = jax.random.key_data(leaf) if is_key and isinstance(leaf, jax.Array) else leaf
-        return jnp.zeros(shape, dtype) if is_key and like is leaf else jnp.zeros_like(like, dtype, shape=shape)
+        made = jnp.zeros(shape, dtype) if is_key and like is leaf else jnp.zeros_like(like, dtype, shape=shape)
+        return made if sharding is None else jax.sharding.reshard(made, sharding)
 
+    shardings = rows_shardings(leaves, layout.axes, layout.width)
     fields = tuple(
-        zeros(leaf, (rows, layout.width, *field.shape), field.dtype)
-        for leaf, field in zip(leaves, layout.fields, strict=False)
+        zeros(leaf, sharding, (rows, layout.width, *field.shape), field.dtype)
+        for leaf, sharding, field in zip(leaves, shardings, layout.fields, strict=False)
     )
     none = jnp.zeros((), jnp.int32)
-    flags = zeros(leaves[-1], (spec.period, layout.width), jnp.uint8)
+    flags = zeros(leaves[-1], shardings[-1], (spec.period, layout.width), jnp.uint8)
+    ends = zeros(leaves[-1], shardings[-1], (1, layout.width), jnp.int32)
     iterations = jnp.zeros(spec.period // spec.chunk_rows, jnp.int32)
-    return Buffer(fields, flags, iterations, rows=none, ends=none, iteration=none - 1, spec=spec)
+    return Buffer(fields, flags, iterations, rows=none, ends=ends, iteration=none - 1, spec=spec)
 
 
 def append(
@@ -287,28 +295,33 @@ def append(
     first = _iteration(buffer, iteration)
     layout = plan.layout
     num_fields = len(layout.fields)
-    rows, flags = device_rows(
-        Chunk(
-            fields=tuple(leaves[:num_fields]),
-            flags=tuple(leaves[num_fields:]),
-            marks=_marks(buffer, layout, first if iteration is not None else None, reset),
-            mask=mask,
-            columns=None if layout.columns is None else np.array(layout.columns, np.int32),
-        ),
-        layout,
-        is_step=False,
-    )
     is_ring = spec.keep == "last"
     place = buffer.rows % spec.capacity if is_ring else jnp.minimum(buffer.rows, spec.capacity)
     place_of_flags = buffer.rows % spec.period if is_ring else place
-    assert flags is not None
-    ends = ((flags & (ENDS | MARKS)) != 0).sum(dtype=jnp.int32)
+
+    def write(old: Any, leaves: list[Any], mask: Any, marks: Any, place: Any, place_of_flags: Any) -> Any:
+        chunk = Chunk(
+            fields=tuple(leaves[:num_fields]),
+            flags=tuple(leaves[num_fields:]),
+            marks=_marks(layout, *marks),
+            mask=mask,
+            columns=None if layout.columns is None else np.array(layout.columns, np.int32),
+        )
+        rows, flags = device_rows(chunk, layout, is_step=False)
+        assert flags is not None
+        fields = tuple(put_rows(array, x, place) for array, x in zip(old[0], rows, strict=True))
+        ends = ((flags & (ENDS | MARKS)) != 0).sum(axis=0, keepdims=True, dtype=jnp.int32)
+        return fields, put_rows(old[1], flags, place_of_flags), old[2] + ends
+
+    old = buffer.fields, buffer.flags, buffer.ends
+    marks = None if iteration is None else _jumps(buffer, first), None if reset is None else jnp.asarray(reset)
+    fields, flags, ends = automatic(write, old)(old, leaves, mask, marks, place, place_of_flags)
     return Buffer(
-        fields=tuple(put_rows(array, x, place) for array, x in zip(buffer.fields, rows, strict=True)),
-        flags=put_rows(buffer.flags, flags, place_of_flags),
+        fields=fields,
+        flags=flags,
         iterations=put_rows(buffer.iterations, first[None], place_of_flags // spec.chunk_rows),
         rows=buffer.rows + length,
-        ends=buffer.ends + ends,
+        ends=ends,
         iteration=first + (spec.updates - 1),
         spec=spec,
     )
@@ -331,16 +344,17 @@ def _iteration(buffer: Buffer, given: Any) -> jax.Array:
     return number.astype(jnp.int32)
 
 
-def _marks(buffer: Buffer, layout: Layout, first: jax.Array | None, reset: Any) -> jax.Array | None:
+def _jumps(buffer: Buffer, first: jax.Array) -> jax.Array:
+    """Say whether the iteration jumps before a chunk."""
+    step = first - buffer.iteration
+    return (buffer.rows > 0) & ((step < 0) | (step > 1))
+
+
+def _marks(layout: Layout, jumps: jax.Array | None, by_hand: jax.Array | None) -> jax.Array | None:
     """Return the marks (width,) before a chunk: a reset by hand, else a gap where the iteration jumps."""
-    marks = None
-    if first is not None:
-        step = first - buffer.iteration
-        jumps = (buffer.rows > 0) & ((step < 0) | (step > 1))
-        marks = jnp.broadcast_to(jnp.where(jumps, GAP, np.uint8(0)), layout.width)
-    if reset is None:
+    marks = None if jumps is None else jnp.broadcast_to(jnp.where(jumps, GAP, np.uint8(0)), layout.width)
+    if by_hand is None:
         return marks
-    by_hand = jnp.asarray(reset)
     if by_hand.shape not in ((), (layout.num_envs,)) or by_hand.dtype != jnp.bool_:
         raise ValueError(
             f"reset has shape {by_hand.shape} and dtype {by_hand.dtype}; expected a bool, or one for each of the "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from trajlab.block.layout import Field, Home, Layout, step_axes
+from trajlab.block.layout import Field, Home, Layout, devices_of, placement_problems, step_axes
 from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES, Convention, apply_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.select import Fields, computed_name, select_fields
@@ -95,6 +95,7 @@ class Plan:
         roles.check_globs([*sources.names, *self.chosen])
         self.positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
+        self._devices: tuple[Any, ...] = ()
         by_name = dict(zip(sources.names, sources.leaves, strict=True))
         letters = step_axes(roles.axes)
         lead = letters if is_step else roles.axes
@@ -333,7 +334,20 @@ class Plan:
             problems.append(f"mask has shape {tuple(mask.shape)}; expected {_lead_text(axes)} = {lead}")
         if mask is not None and np.dtype(mask.dtype).kind not in "biu":
             problems.append(f"mask has dtype {mask.dtype}; expected bool")
+        if not self._inside_jit:
+            on_device = self._on_device(leaves, mask)
+            self._devices = self._devices or devices_of(on_device)
+            problems += placement_problems(on_device, self._devices)
         raise_all(problems, "the chunk was not recorded")
+
+    def _on_device(self, leaves: list[Any], mask: Any) -> dict[str, Any]:
+        """Return by name the arrays of a chunk that are to be written on the device."""
+        layout = self.layout
+        pairs = zip(self._used_sources(), leaves, [field.home for field in layout.fields], strict=False)
+        arrays = {name: leaf for name, leaf, home in pairs if home == "device"}
+        if layout.flags_home == "device":
+            arrays |= dict(zip(self._flag_sources(), leaves[len(layout.fields) :], strict=True)) | {"mask": mask}
+        return arrays
 
     def _problems(self, leaf: Any, field: Field, lead: tuple[int, ...], axes: str) -> list[str]:
         """Return what is wrong with one field's array."""
