@@ -51,13 +51,13 @@ MUTATIONS = [
     Mutation(
         "start off by one",
         "an episode begins one row after the end before it plus one",
-        edit("segment.py", "np.append(0, end_key[:-1] + step)", "np.append(0, end_key[:-1] + step + 1)"),
+        edit("segment/cutting.py", "np.append(0, end_key[:-1] + step)", "np.append(0, end_key[:-1] + step + 1)"),
         SEGMENT,
     ),
     Mutation(
         "end off by one",
         "the ending transition is left out",
-        edit("segment.py", "length = np.concatenate([end_key + 1, ", "length = np.concatenate([end_key, "),
+        edit("segment/cutting.py", "length = np.concatenate([end_key + 1, ", "length = np.concatenate([end_key, "),
         SEGMENT,
     ),
     Mutation(
@@ -114,7 +114,7 @@ MUTATIONS = [
     Mutation(
         "a gap taken for a reset",
         "after a gap the start counts as seen",
-        edit("segment.py", '"is_reset": (mark_bits[last] & RESET) != 0', '"is_reset": mark_bits[last] != 0'),
+        edit("segment/cutting.py", '"is_reset": (mark_bits[last] & RESET) != 0', '"is_reset": mark_bits[last] != 0'),
         SEGMENT,
     ),
     Mutation(
@@ -144,19 +144,19 @@ MUTATIONS = [
     Mutation(
         "reset row counted",
         "with next_step the row after an end is a transition",
-        edit("segment.py", 'step = 2 if rules.autoreset == "next_step" else 1', "step = 1"),
+        edit("segment/cutting.py", 'step = 2 if rules.autoreset == "next_step" else 1', "step = 1"),
         SEGMENT,
     ),
     Mutation(
         "parity of reset rows",
         "with next_step a flag on a reset row ends an episode",
-        edit("segment.py", "return position % 2 == 0", "return np.ones(len(key), bool)"),
+        edit("segment/cutting.py", "return position % 2 == 0", "return np.ones(len(key), bool)"),
         SEGMENT,
     ),
     Mutation(
         "rows after the end kept",
         "with disabled auto-reset, what stands after an end is an episode",
-        edit("segment.py", 'if rules.autoreset == "disabled":\n        tail_start', "if False:\n        tail_start"),
+        edit("segment/cutting.py", 'if rules.autoreset == "disabled":\n        tail_start', "if False:\n        tail_start"),
         SEGMENT,
     ),
     Mutation(
@@ -210,13 +210,13 @@ MUTATIONS = [
     Mutation(
         "previous_row ignored",
         "flags belong to the row they stand on",
-        edit("segment.py", "    if previous_row:\n", "    if False:\n"),
+        edit("segment/cutting.py", "    if previous_row:\n", "    if False:\n"),
         SEGMENT,
     ),
     Mutation(
         "masked rows joined at the wrong row",
         "ranks of a later span lead to rows of an earlier one",
-        edit("segment.py", "= cells_b + (b.start - a.start)", "= cells_b"),
+        edit("segment/ranks.py", "= cells_b + (b.start - a.start)", "= cells_b"),
         SEGMENT,
     ),
     Mutation(
@@ -336,19 +336,19 @@ MUTATIONS = [
     Mutation(
         "a lost head taken for a start",
         "an episode whose head was overwritten has its start seen",
-        edit("segment.py", "start_seen=table.start_seen & (lost == 0)", "start_seen=table.start_seen"),
+        edit("segment/table.py", "start_seen=table.start_seen & (lost == 0)", "start_seen=table.start_seen"),
         f"{BUFFER} -k last_rows",
     ),
     Mutation(
         "a moved field read from an overwritten row",
         "the first kept row counts although what it needs from the row before is gone",
-        edit("segment.py", "given_up + (drops_first & (given_up > 0))", "given_up"),
+        edit("segment/table.py", "given_up + (drops_first & (given_up > 0))", "given_up"),
         f"{BUFFER} -k last_rows",
     ),
     Mutation(
         "numbers of a ring begin anew",
         "episodes are counted from the first kept one",
-        edit("segment.py", "number=already + left.number", "number=left.number"),
+        edit("segment/table.py", "number=already + left.number", "number=left.number"),
         f"{INSIDE_JIT} -k ring_is_the_tail",
     ),
     Mutation(

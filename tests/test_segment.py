@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import bits, examples
 
-import trajlab.segment
+import trajlab.segment.segmenter
 from trajlab.block.layout import DONE, GAP, NOT_RECORDED, RESET, TERMINATED, TRUNCATED
 from trajlab.segment import Episodes, RankMap, Rules, Segmenter, Span
 
@@ -227,7 +227,7 @@ def test_many_rows_in_short_chunks_are_told_apart_from_episodes_of_the_map_made_
 # An interrupt ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", ["_with_span", "_masked_span", "_concatenated"])
+@pytest.mark.parametrize("function", ["with_span", "masked_span", "concatenated"])
 def test_an_interrupted_call_changes_nothing(monkeypatch, function):
     flags = column(". T x . g . T . .")
     clean, segmenter = Segmenter(1, rules()), Segmenter(1, rules())
@@ -239,7 +239,7 @@ def test_an_interrupted_call_changes_nothing(monkeypatch, function):
         raise KeyboardInterrupt("now")
 
     with monkeypatch.context() as patch:
-        patch.setattr(trajlab.segment, function, interrupt)
+        patch.setattr(trajlab.segment.segmenter, function, interrupt)
         with pytest.raises(KeyboardInterrupt, match="now"):  # noqa: PT012
             segmenter.feed(flags)
             segmenter.table()
