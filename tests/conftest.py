@@ -1,4 +1,4 @@
-"""What every test runs under: two CPU devices, strict promotion in JAX, checked annotations, no windows."""
+"""What every test runs under: eight CPU devices, strict promotion in JAX, checked annotations, no windows."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ hypothesis.settings.load_profile("trajlab")
 # Speed is measured as users have it: one device, nothing checked.
 if "benchmark" not in sys.argv:
     flags = os.environ.get("XLA_FLAGS", "")
-    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=2".strip()
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8".strip()
     jax.config.update("jax_numpy_dtype_promotion", "strict")
     jax.config.update("jax_numpy_rank_promotion", "raise")
     # Here and not in a hook of pytest's, since conftest files of folders given to it import trajlab before that.

@@ -80,6 +80,7 @@ class Episode:
     iteration: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
     row_before: int = -1  # of the recorded cell before the first transition
+    number: int = -1  # among all that began
 
     @property
     def length(self) -> int:
@@ -146,6 +147,8 @@ def reference_episodes(
             episode.axes = axes_of(env, calls, axes)
             episodes.append(episode)
     episodes.sort(key=lambda episode: (episode.start_row, episode.env))
+    for number, episode in enumerate(episodes):
+        episode.number = number
     return episodes if max_episodes is None else episodes[:max_episodes]
 
 
@@ -162,6 +165,7 @@ def without_rows(
             left.append(
                 replace(
                     episode,
+                    number=episode.number if episode.start_row >= first else -1,
                     start_row=episode.rows[lost],
                     start_iteration=episode.iteration[lost],
                     start_seen=episode.start_seen and not lost,

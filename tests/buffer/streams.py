@@ -18,11 +18,8 @@ import trajlab as tl
 
 
 @st.composite
-def even_streams(draw: st.DrawFn, *, ring: bool = False) -> tuple[Stream, list[Piece]]:
-    """Draw a recording and how it is cut: all chunks alike, marks only between them, and only resets.
-
-    With `ring`, nothing that the overwritten rows alone could tell: no masked cell, no end on a reset row.
-    """
+def even_streams(draw: st.DrawFn) -> tuple[Stream, list[Piece]]:
+    """Draw a recording and how it is cut: all chunks alike, marks only between them, and only resets."""
     stream = draw(streams(wide=False))
     updates = draw(st.integers(1, 2)) if "U" in stream.axes else 1
     length = draw(st.integers(1, 3)) * updates
@@ -45,13 +42,11 @@ def even_streams(draw: st.DrawFn, *, ring: bool = False) -> tuple[Stream, list[P
         stream,
         chunk={name: _longer(array, pick, need) for name, array in stream.chunk.items()},
         extra={name: _longer(array, pick, need) for name, array in stream.extra.items()},
-        mask=np.ones((need, stream.num_envs), bool) if ring else stream.mask[pick],
+        mask=stream.mask[pick],
         iterations=iterations,
         marks=marks,
         options={name: value for name, value in stream.options.items() if name != "max_episodes"},
     )
-    if ring and stream.options["convention"].get("autoreset") == "next_step":
-        stream = _without_ends_on_reset_rows(stream)
     edges = range(0, need + 1, length)
     pieces = [Piece(a, b, updates, how="chunk", envs_as="mask", gives_iteration=True) for a, b in pairwise(edges)]
     return stream, pieces
@@ -66,20 +61,6 @@ def _longer(array: np.ndarray, pick: np.ndarray, need: int) -> np.ndarray:
         array[pick]
         + (turn * (array.max() + 1 if array.size else 0)).astype(array.dtype).reshape(-1, *[1] * (array.ndim - 1))
     ).astype(array.dtype)
-
-
-def _without_ends_on_reset_rows(stream: Stream) -> Stream:
-    flags = [name for name in stream.chunk if name.removeprefix("last_") in ("terminated", "truncated", "done")]
-    chunk = dict(stream.chunk)
-    ended = np.zeros(stream.num_envs, bool)
-    for row in range(stream.num_rows):
-        now = np.zeros(stream.num_envs, bool)
-        for name in flags:
-            chunk[name] = chunk[name].copy()
-            chunk[name][row, ended] = 0
-            now |= chunk[name][row].astype(bool)
-        ended = now
-    return replace(stream, chunk=chunk)
 
 
 def as_jax(tree: Any) -> Any:

@@ -1,5 +1,7 @@
 """The buffer where JAX traces: a whole training run in one jit, many seeds, retracing, memory, ownership."""
 
+import copy
+import pickle
 import warnings
 
 import jax
@@ -368,6 +370,53 @@ def test_repr_says_the_sizes_and_fetches_nothing():
     assert repr(buffers).startswith("<trajlab.Buffer: 2 times the first 10000 rows of 3 environments, 1.4 MB; action")
 
 
+def test_field_without_a_component_is_kept():
+    chunk = {"obs": jnp.zeros((T, N, 0)), "done": jnp.zeros((T, N), bool)}
+    ds = tl.to_dataset(tl.append(tl.init_buffer(chunk, 8), chunk))
+    assert ds["obs"].shape == (N, T, 0)
+
+
+def test_buffer_may_be_copied_and_pickled():
+    buffer = tl.append(tl.init_buffer(plain(), 8), plain())
+    want = tl.to_dataset(buffer).load()
+    for other in (copy.deepcopy(buffer), pickle.loads(pickle.dumps(buffer))):
+        xr.testing.assert_identical(
+            tl.to_dataset(tl.append(other, plain())).load().isel(time=slice(T)).assign_coords(length=want["length"]),
+            want.assign_attrs(rows_seen=8, rows_kept=8),
+        )
+
+
+def test_ring_numbers_are_given_once():
+    done = np.array([0, 0, 1, 0, 1, 0, 1, 1, 0, 0], bool)
+    convention = tl.Convention(flags="previous_row")
+    chunks = [{"obs": jnp.array([[i]]), "done": jnp.array([[d]])} for i, d in enumerate(done)]
+    buffer = tl.init_buffer(chunks[0], 2, keep="last", convention=convention)
+    found = {}
+    for chunk in chunks:
+        buffer = tl.append(buffer, chunk)
+        ds = tl.to_dataset(buffer)
+        for number, row, seen in zip(
+            ds["episode"].values, ds["start_row"].values, ds["start_seen"].values, strict=True
+        ):
+            if seen:
+                assert found.setdefault(int(row), int(number)) == number
+    assert found == {0: 0, 2: 1, 4: 2, 6: 3, 7: 4}
+
+
+@pytest.mark.parametrize("length", [1, 2])
+def test_ring_knows_a_reset_row_behind_masked_cells(length):
+    done, mask = np.array([1, 0, 0, 0, 0, 0], bool)[:, None], np.array([1, 0, 0, 0, 1, 1], bool)[:, None]
+    chunk = {"obs": jnp.arange(6)[:, None], "done": jnp.asarray(done)}
+    cut = [jax.tree.map(lambda x: x[i : i + length], (chunk, mask)) for i in range(0, 6, length)]
+    buffer = tl.init_buffer(cut[0][0], 2, keep="last", convention=tl.Convention(autoreset="next_step"))
+    for part, recorded in cut:
+        buffer = tl.append(buffer, part, mask=recorded)
+    ds = tl.to_dataset(buffer)
+    assert ds["start_row"].values.tolist() == [5]
+    assert ds["start_seen"].values.tolist() == [True]
+    assert ds["obs"].values.tolist() == [[5]]
+
+
 # What is refused ------------------------------------------------------------------------------------------------------
 
 
@@ -392,6 +441,24 @@ def plain(rows=T, envs=N, **more):
         (
             lambda: tl.init_buffer(plain(), 8, keep="last", convention=tl.Convention(autoreset="disabled")),
             ValueError, "keep='last' with autoreset='disabled'",
+        ),
+        (lambda: tl.init_buffer(plain(), 2**31), ValueError, "capacity=2147483648; expected .* at most 1,073,741,824"),
+        (lambda: tl.init_buffer(plain(), 8, mask=jnp.ones((T, N), bool)), TypeError, r"got mask=, which is for append\(\)"),
+        (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), iteration=np.int64(2**32)), ValueError, "iteration=.*from 0 to"),
+        (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), reset="yes"), ValueError, "reset has shape"),
+        (
+            lambda: tl.init_buffer(jax.eval_shape(lambda: plain()) | {"x": np.zeros((T, N))}, 8),
+            TypeError, "'x'.*float64, which becomes float32",
+        ),
+        (lambda: tl.to_dataset(jax.eval_shape(lambda: tl.init_buffer(plain(), 8))), TypeError, "shapes without values"),
+        (lambda: tl.to_dataset(tl.init_buffer(plain(), 8), axes=1), TypeError, "axes=1"),
+        (
+            lambda: tl.to_dataset(jax.vmap(lambda x: tl.init_buffer(plain(x=x), 8))(jnp.zeros((0, T, N)))),
+            ValueError, "leading axis of length 0",
+        ),
+        (
+            lambda: tl.to_dataset(jax.vmap(lambda x: tl.init_buffer(plain(), 8), out_axes=0)(jnp.zeros(2)).__class__(**{**vars(jax.vmap(lambda x: tl.init_buffer(plain(), 8))(jnp.zeros(2))), "iterations": jnp.zeros(2, jnp.int32)})),
+            ValueError, "not the same leading axes",
         ),
         (lambda: tl.append(plain(), plain()), TypeError, r"append\(\) got a dict"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), plain(rows=5)), ValueError, "the chunk has 5 rows, the example had 4"),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from trajlab.block.layout import FLAG_BITS, NOT_RECORDED, Layout, lead, step_axes
-from trajlab.block.placement import Shardings, adopt, automatic, is_foreign
+from trajlab.block.placement import Shardings, adopt, automatic, is_foreign, shardings_of
 
 
 class Chunk(NamedTuple):
@@ -84,7 +84,8 @@ def device_append(
         return tuple(_write(arrays, row, rows, flags, chunk.places)), flags if gives_flags else None
 
     def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
-        return automatic(write, (arrays, arrays[-1] if gives_flags else None))(arrays, row, chunk)
+        own = shardings_of(arrays)
+        return automatic(write, (own, own[-1] if gives_flags else None))(arrays, row, chunk)
 
     if not shardings:
         return jax.jit(append, donate_argnums=0)
@@ -99,8 +100,7 @@ def has_foreign(chunk: Chunk, shardings: Shardings) -> bool:
 def _placed(chunk: Chunk, shardings: Shardings) -> list[tuple[Any, Any]]:
     """Return the arrays of a chunk with the shardings of the block's arrays that they are written into."""
     own = shardings or (None,) * (len(chunk.fields) + 1)
-    arrays = [*chunk.fields, *chunk.flags, chunk.mask]
-    return [(array, own[min(place, len(own) - 1)]) for place, array in enumerate(arrays)]
+    return [*zip(chunk.fields, own, strict=False), *((array, own[-1]) for array in (*chunk.flags, chunk.mask))]
 
 
 def adopted(chunk: Chunk, shardings: Shardings, axes: str) -> Chunk:

@@ -162,7 +162,7 @@ def placement_problems(arrays: Mapping[str, Any], home: tuple[Any, ...]) -> list
 
 
 def _devices_text(devices: tuple[Any, ...]) -> str:
-    """Return devices as ``"cpu:0"`` or ``"4 devices cpu:0,1,2,3"``."""
-    numbers = ",".join(str(device.id) for device in devices)
-    count = f"{len(devices)} devices " if len(devices) > 1 else ""
+    """Return devices as ``"cpu:0"`` or ``"4 devices, cpu:0,1,2,3"``."""
+    numbers = ",".join(str(device.id) for device in devices[:16]) + ",..." * (len(devices) > 16)
+    count = f"{len(devices)} devices, " if len(devices) > 1 else ""
     return f"{count}{devices[0].platform}:{numbers}"

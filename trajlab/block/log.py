@@ -14,7 +14,7 @@ import numpy as np
 
 from trajlab.block.append import Chunk, adopted, device_append, has_foreign, host_append
 from trajlab.block.layout import Field, Layout
-from trajlab.block.placement import Shardings, block_shardings
+from trajlab.block.placement import NO_MESH, Shardings, block_shardings
 from trajlab.block.read import gather, read_rows
 
 MIN_CHUNKS = 4
@@ -209,6 +209,18 @@ class Log:
         The chunk counts once the owner commits the new number of rows; until then the next one overwrites
         it. `signature` tells apart chunks for which the append compiles anew.
         """
+        call = functools.partial(
+            self._append, rows, length, device, host, is_step=is_step, want_flags=want_flags, signature=signature
+        )
+        if jax.sharding.get_abstract_mesh().empty:
+            return call()
+        with uninterrupted(), jax.set_mesh(NO_MESH):
+            return call()
+
+    def _append(
+        self, rows: int, length: int, device: Chunk, host: Chunk, *, is_step: bool, want_flags: bool, signature: Any
+    ) -> Any:
+        """Write a chunk, where no mesh is set."""
         if self._shardings is None:
             axes = device.axes(self.layout, is_step=is_step)
             self._shardings = block_shardings(device.fields, device.flags, axes, self.layout.width)
@@ -220,8 +232,7 @@ class Log:
             function = self._functions[is_step, want_flags] = device_append(
                 self.layout, is_step=is_step, want_flags=want_flags, shardings=self._shardings
             )
-        mesh = jax.sharding.get_abstract_mesh()
-        signature = (signature, block.capacity, block.place(), mesh, is_step, want_flags)
+        signature = (signature, block.capacity, block.place(), is_step, want_flags)
         is_warm = signature in self._compiled
         if not is_warm and has_foreign(device, self._shardings):
             self._foreign.add(signature)

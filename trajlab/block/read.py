@@ -7,12 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
+from trajlab.block.placement import NO_MESH
 from trajlab.padding import shown_dtype
-
-NO_MESH = Mesh(np.empty((), object), ())
-"""Within a mesh that the user has set, JAX would refuse an array that lies on one device."""
 
 
 def to_host(array: Any) -> np.ndarray:
@@ -30,7 +27,7 @@ def gather(array: Any, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, 
         out = _gather_host(np.empty((0, 0, *array.shape[2:]), array.dtype), rows, columns, inner)
     elif is_host_readable(array):
         out = to_host(_gather_host(host_view(array), rows, columns, inner))
-    elif is_split(array):
+    elif is_spread(array):
         out = _gather_parts(array, rows, columns, inner)
     else:
         out = _gather_device(array, rows, columns, inner)
@@ -45,13 +42,13 @@ def is_host_readable(array: Any) -> bool:
     return len(devices) == 1 and next(iter(devices)).platform == "cpu"
 
 
-def is_split(array: Any) -> bool:
-    """Say whether an array lies on several devices: split, replicated or both."""
+def is_spread(array: Any) -> bool:
+    """Say whether an array lies on several devices, split over them or copied to each."""
     return isinstance(array, jax.Array) and len(array.devices()) > 1
 
 
 def _parts(array: jax.Array) -> Iterator[tuple[list[slice], jax.Array]]:
-    """Yield the parts of an array that lies on several devices, each once: its place along each axis, and its data."""
+    """Yield the parts of an array that `is_spread`, each once: its place along each axis, and its data."""
     for shard in array.addressable_shards:
         if shard.replica_id == 0:
             yield [slice(*key.indices(size)) for key, size in zip(shard.index, array.shape, strict=True)], shard.data
@@ -91,7 +88,7 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
         view = host_view(array)[start:stop]
         view.flags.writeable = False
         rows = to_host(view.copy() if copy else view)
-    elif is_split(array):
+    elif is_spread(array):
         rows = _read_parts(array, start, stop, copy=copy)
     else:
         with jax.set_mesh(NO_MESH):
@@ -100,7 +97,7 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
 
 
 def _read_parts(array: jax.Array, start: int, stop: int, *, copy: bool) -> np.ndarray:
-    """Read rows device by device."""
+    """Read rows from each device just as they lie there."""
     (_, first), *others = parts = list(_parts(array))
     if not others:
         return read_rows(first, start, stop, copy=copy)

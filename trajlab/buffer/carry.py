@@ -8,16 +8,22 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from trajlab.block.append import Chunk, device_rows, put_rows
-from trajlab.block.layout import ENDS, GAP, MARKS, RESET, Layout
-from trajlab.block.placement import automatic, rows_shardings
+from trajlab.block.layout import GAP, RESET, Layout
+from trajlab.block.placement import automatic, rows_shardings, shardings_of
+from trajlab.buffer.lead_in import advance, first_state
 from trajlab.capture.convention import STANDARD_NAMES, Convention, as_convention
-from trajlab.capture.plan import Plan, find_sources
+from trajlab.capture.plan import Plan, check_fits_jax, find_sources
 from trajlab.capture.select import Fields, parse_fields
+from trajlab.dataset.description import rules_of
 from trajlab.errors import check_option
+from trajlab.segment import Rules
 
 Keep = Literal["first", "last"]
+MAX_ROWS = 2**30
+"""Rows are counted in 32 bits."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Spec:
         Rows kept.
     chunk_rows, updates : int
         Rows of a chunk, and how many updates it holds.
-    starts_fresh : bool
+    rules : Rules
+        What the flags mean.
     """
 
     plan: Plan = dataclasses.field(compare=False)
@@ -47,25 +54,31 @@ class Spec:
     capacity: int
     chunk_rows: int
     updates: int
-    starts_fresh: bool
+    rules: Rules
 
     @property
-    def before(self) -> int:
-        """Rows of flags kept beyond the capacity: those just before tell how the kept ones begin.
-
-        A flag may stand one row late, so two at least.
-        """
-        return max(self.chunk_rows, 2)
+    def chunks(self) -> int:
+        """Chunks kept."""
+        return self.capacity // self.chunk_rows
 
     @property
-    def period(self) -> int:
-        """Rows of flags."""
-        return self.capacity + self.before
+    def room(self) -> int:
+        """Chunks for which there is room; one more than are kept where what comes too late is written behind them."""
+        return self.chunks + (self.keep == "first")
+
+    def __repr__(self) -> str:
+        """Return what two buffers may differ in, for JAX prints this where their structures do."""
+        return f"Spec(keep={self.keep!r}, capacity={self.capacity}, chunk_rows={self.chunk_rows}, {self.names})"
+
+    @property
+    def names(self) -> str:
+        """Names of the recorded fields, as text."""
+        return ", ".join(field.name for field in self.plan.layout.fields if not field.hidden)
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=("fields", "flags", "iterations", "rows", "ends", "iteration"),
+    data_fields=("fields", "flags", "iterations", "states", "started", "rows", "iteration"),
     meta_fields=("spec",),
 )
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -75,16 +88,18 @@ class Buffer:
     Attributes
     ----------
     fields : tuple of arrays (rows, N, ...)
-        One per recorded field. With ``keep="first"`` longer than the capacity: what comes when it is full is
-        written behind it and never read.
+        One per recorded field. With ``keep="first"`` one chunk longer than the capacity: what comes when it is full
+        is written behind it and never read.
     flags : array (rows, N) uint8
-        What each cell is; always longer than the capacity.
+        What each cell is.
     iterations : array (chunks,) int32
         The iteration of each chunk.
+    states : array (chunks + 1, N) uint8
+        With ``keep="last"``: what state each environment is in before each chunk that is kept, and now.
+    started : array (chunks + 1, N) int32
+        With ``keep="last"``: how many episodes had begun by then.
     rows : int32
         How many rows were appended.
-    ends : array (1, N) int32
-        How many ends of episodes in each environment; so each device counts its own, where they are split over several.
     iteration : int32
         The last iteration appended, -1 before the first.
     spec : Spec
@@ -94,8 +109,9 @@ class Buffer:
     fields: tuple[jax.Array, ...]
     flags: jax.Array
     iterations: jax.Array
+    states: jax.Array
+    started: jax.Array
     rows: jax.Array
-    ends: jax.Array
     iteration: jax.Array
     spec: Spec
 
@@ -104,10 +120,9 @@ class Buffer:
         leads = self.rows.shape
         size = sum(leaf.size * leaf.dtype.itemsize for leaf in (*self.fields, self.flags))
         times = f"{' x '.join(map(str, leads))} times " if leads else ""
-        names = ", ".join(field.name for field in self.spec.plan.layout.fields if not field.hidden)
         return (
             f"<trajlab.Buffer: {times}the {self.spec.keep} {self.spec.capacity} rows of {self.flags.shape[-1]} "
-            f"environments, {size / 1e6:.1f} MB; {names}>"
+            f"environments, {size / 1e6:.1f} MB; {self.spec.names}>"
         )
 
 
@@ -128,7 +143,7 @@ def init_buffer(
     ----------
     example : pytree of arrays (T, N, ...)
         A chunk, or what `jax.eval_shape` tells of one; its values are not used. Every chunk appended must have
-        these shapes and dtypes.
+        these shapes and dtypes. Where its environments are split over devices, so are the buffer's.
     capacity : int
         Rows (steps of time) to keep at least; rounded up to whole chunks.
     keep : {"first", "last"}
@@ -175,8 +190,11 @@ def init_buffer(
     """
     check_option("keep", keep, Keep)
     is_whole = isinstance(capacity, (int, np.integer)) and not isinstance(capacity, bool)
-    if not (is_whole and capacity >= 1):
-        raise ValueError(f"capacity={capacity!r}; expected a positive whole number of rows")
+    if not (is_whole and 1 <= capacity <= MAX_ROWS):
+        raise ValueError(f"capacity={capacity!r}; expected a positive whole number of rows, at most {MAX_ROWS:,}")
+    for name in ("mask", "iteration", "reset"):
+        if name in extra:
+            raise TypeError(f"init_buffer() got {name}=, which is for append(); expected only examples of fields")
     convention, fields = as_convention(convention), parse_fields(fields)
     plan, leaves, chunk_rows, updates = _plan(example, extra, convention, fields, envs)
     if keep == "last" and plan.roles.autoreset == "disabled":
@@ -193,7 +211,7 @@ def init_buffer(
         capacity=-(-int(capacity) // chunk_rows) * chunk_rows,
         chunk_rows=chunk_rows,
         updates=updates,
-        starts_fresh=bool(starts_fresh),
+        rules=rules_of(plan.layout, plan.roles, starts_fresh=bool(starts_fresh)),
     )
     return _empty(spec, leaves)
 
@@ -214,7 +232,11 @@ def _plan(
         found.append((plan, rows, plan.updates(leaves)))
         return leaves
 
-    is_abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((example, extra)))
+    paths, _ = jax.tree_util.tree_flatten_with_path((example, extra))
+    is_abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for _, leaf in paths)
+    for path, leaf in paths if is_abstract else ():
+        if isinstance(leaf, np.ndarray):
+            check_fits_jax(jax.tree_util.keystr(path[1:]), leaf)
     leaves = jax.eval_shape(make, example, extra) if is_abstract else make(example, extra)
     plan, rows, updates = found[0]
     return plan, leaves, rows, updates
@@ -230,26 +252,30 @@ def _key(plan: Plan, convention: Convention, fields: Fields) -> tuple[Any, ...]:
 def _empty(spec: Spec, leaves: list[Any]) -> Buffer:
     """Return a buffer without rows; the arrays are split, and vary in a `shard_map`, as the example's do."""
     layout = spec.plan.layout
-    rows = spec.period if spec.keep == "first" else spec.capacity
+    rows = spec.room * spec.chunk_rows
+    known = spec.chunks + 1 if spec.keep == "last" else 1  # not 0, for JAX 0.9 refuses empty arrays that are split
+    shardings = rows_shardings(leaves, layout.axes, layout.width)
+    is_traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
     def zeros(leaf: Any, sharding: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
-        if sharding is not None and not isinstance(leaf, jax.core.Tracer):
+        if sharding is not None and not is_traced:
             return jnp.zeros(shape, dtype, device=sharding)
         is_key = jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         like = jax.random.key_data(leaf) if is_key and isinstance(leaf, jax.Array) else leaf
         made = jnp.zeros(shape, dtype) if is_key and like is leaf else jnp.zeros_like(like, dtype, shape=shape)
         return made if sharding is None else jax.sharding.reshard(made, sharding)
 
-    shardings = rows_shardings(leaves, layout.axes, layout.width)
     fields = tuple(
         zeros(leaf, sharding, (rows, layout.width, *field.shape), field.dtype)
         for leaf, sharding, field in zip(leaves, shardings, layout.fields, strict=False)
     )
-    none = jnp.zeros((), jnp.int32)
-    flags = zeros(leaves[-1], shardings[-1], (spec.period, layout.width), jnp.uint8)
-    ends = zeros(leaves[-1], shardings[-1], (1, layout.width), jnp.int32)
-    iterations = jnp.zeros(spec.period // spec.chunk_rows, jnp.int32)
-    return Buffer(fields, flags, iterations, rows=none, ends=ends, iteration=none - 1, spec=spec)
+    flags = zeros(leaves[-1], shardings[-1], (rows, layout.width), jnp.uint8)
+    states = zeros(leaves[-1], shardings[-1], (known, layout.width), jnp.uint8) + np.uint8(first_state(spec.rules))
+    started = zeros(leaves[-1], shardings[-1], (known, layout.width), jnp.int32)
+    everywhere = None if shardings[-1] is None else NamedSharding(shardings[-1].mesh, PartitionSpec())
+    iterations = jnp.zeros(spec.room, jnp.int32, device=everywhere)
+    none, before = (jnp.full((), number, jnp.int32, device=everywhere) for number in (0, -1))
+    return Buffer(fields, flags, iterations, states, started, rows=none, iteration=before, spec=spec)
 
 
 def append(
@@ -293,35 +319,47 @@ def append(
             "A Recorder takes any"
         )
     first = _iteration(buffer, iteration)
-    layout = plan.layout
-    num_fields = len(layout.fields)
-    is_ring = spec.keep == "last"
-    place = buffer.rows % spec.capacity if is_ring else jnp.minimum(buffer.rows, spec.capacity)
-    place_of_flags = buffer.rows % spec.period if is_ring else place
+    jumps = None if iteration is None else _jumps(buffer, first)
+    by_hand = None if reset is None else _by_hand(reset, plan.layout)
+    write = automatic(functools.partial(_write, plan.layout), shardings_of(buffer))
+    return write(buffer, leaves, mask, first, jumps, by_hand)
 
-    def write(old: Any, leaves: list[Any], mask: Any, marks: Any, place: Any, place_of_flags: Any) -> Any:
-        chunk = Chunk(
+
+def _write(
+    layout: Layout, buffer: Buffer, leaves: list[Any], mask: Any, first: jax.Array, jumps: Any, by_hand: Any
+) -> Buffer:
+    """Return the buffer with a checked chunk, whose first update is the iteration `first`."""
+    spec = buffer.spec
+    num_fields = len(layout.fields)
+    marks = _marks(layout, jumps, by_hand)
+    rows, flags = device_rows(
+        Chunk(
             fields=tuple(leaves[:num_fields]),
             flags=tuple(leaves[num_fields:]),
-            marks=_marks(layout, *marks),
+            marks=marks,
             mask=mask,
             columns=None if layout.columns is None else np.array(layout.columns, np.int32),
-        )
-        rows, flags = device_rows(chunk, layout, is_step=False)
-        assert flags is not None
-        fields = tuple(put_rows(array, x, place) for array, x in zip(old[0], rows, strict=True))
-        ends = ((flags & (ENDS | MARKS)) != 0).sum(axis=0, keepdims=True, dtype=jnp.int32)
-        return fields, put_rows(old[1], flags, place_of_flags), old[2] + ends
-
-    old = buffer.fields, buffer.flags, buffer.ends
-    marks = None if iteration is None else _jumps(buffer, first), None if reset is None else jnp.asarray(reset)
-    fields, flags, ends = automatic(write, old)(old, leaves, mask, marks, place, place_of_flags)
+        ),
+        layout,
+        is_step=False,
+    )
+    assert flags is not None
+    number = buffer.rows // spec.chunk_rows
+    place = number % spec.room if spec.keep == "last" else jnp.minimum(number, spec.chunks)
+    row = place * spec.chunk_rows
+    states, started = buffer.states, buffer.started
+    if spec.keep == "last":
+        now, then = number % (spec.chunks + 1), (number + 1) % (spec.chunks + 1)
+        state, begun = advance(states[now], flags, spec.rules, is_plain=mask is None and marks is None)
+        states = put_rows(states, state[None], then)
+        started = put_rows(started, (started[now] + begun)[None], then)
     return Buffer(
-        fields=fields,
-        flags=flags,
-        iterations=put_rows(buffer.iterations, first[None], place_of_flags // spec.chunk_rows),
-        rows=buffer.rows + length,
-        ends=ends,
+        fields=tuple(put_rows(array, x, row) for array, x in zip(buffer.fields, rows, strict=True)),
+        flags=put_rows(buffer.flags, flags, row),
+        iterations=put_rows(buffer.iterations, first[None], place),
+        states=states,
+        started=started,
+        rows=buffer.rows + spec.chunk_rows,
         iteration=first + (spec.updates - 1),
         spec=spec,
     )
@@ -338,10 +376,12 @@ def _iteration(buffer: Buffer, given: Any) -> jax.Array:
     """Return the iteration of a chunk's first update."""
     if given is None:
         return buffer.iteration + 1
-    number = jnp.asarray(given)
+    number = given if isinstance(given, jax.Array) else np.asarray(given)
     if number.shape != () or not jnp.issubdtype(number.dtype, jnp.integer):
-        raise TypeError(f"iteration has shape {number.shape} and dtype {number.dtype}; expected a whole number")
-    return number.astype(jnp.int32)
+        raise TypeError(f"iteration={given!r}; expected a whole number")
+    if not isinstance(number, jax.core.Tracer) and not 0 <= int(number) < 2**31:
+        raise ValueError(f"iteration={given!r}; expected a whole number from 0 to {2**31 - 1}")
+    return jnp.asarray(number).astype(jnp.int32)
 
 
 def _jumps(buffer: Buffer, first: jax.Array) -> jax.Array:
@@ -350,16 +390,22 @@ def _jumps(buffer: Buffer, first: jax.Array) -> jax.Array:
     return (buffer.rows > 0) & ((step < 0) | (step > 1))
 
 
+def _by_hand(reset: Any, layout: Layout) -> jax.Array:
+    """Return `reset` as an array, checked."""
+    array = reset if isinstance(reset, jax.Array) else np.asarray(reset)
+    if array.shape not in ((), (layout.num_envs,)) or array.dtype != np.bool_:
+        raise ValueError(
+            f"reset has shape {array.shape} and dtype {array.dtype}; expected a bool, or one for each of the "
+            f"{layout.num_envs} environments"
+        )
+    return jnp.asarray(array)
+
+
 def _marks(layout: Layout, jumps: jax.Array | None, by_hand: jax.Array | None) -> jax.Array | None:
     """Return the marks (width,) before a chunk: a reset by hand, else a gap where the iteration jumps."""
     marks = None if jumps is None else jnp.broadcast_to(jnp.where(jumps, GAP, np.uint8(0)), layout.width)
     if by_hand is None:
         return marks
-    if by_hand.shape not in ((), (layout.num_envs,)) or by_hand.dtype != jnp.bool_:
-        raise ValueError(
-            f"reset has shape {by_hand.shape} and dtype {by_hand.dtype}; expected a bool, or one for each of the "
-            f"{layout.num_envs} environments"
-        )
     by_hand = jnp.broadcast_to(by_hand, layout.num_envs)
     if layout.columns is not None:
         by_hand = by_hand[np.array(layout.columns)]

@@ -11,16 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from trajlab.block.layout import ENDS, MARKS, Layout
+from trajlab.block.layout import MARKS, NOT_RECORDED, Layout
 from trajlab.block.log import Block, LogView
+from trajlab.block.placement import NO_MESH, automatic, explicit_mesh, rows_shardings
 from trajlab.block.read import host_view, is_host_readable, to_host
 from trajlab.buffer.carry import Buffer
+from trajlab.buffer.lead_in import lead_in
 from trajlab.dataset.description import Description
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.dataset.source import Source
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
-from trajlab.segment import Episodes, RankMap, Rules, Segmenter, without_first
+from trajlab.segment import Episodes, RankMap, Segmenter, without_first
 
 
 def to_dataset(
@@ -72,7 +74,7 @@ def to_dataset(
         layout,
         spec.plan.roles,
         spec.plan.same_dims,
-        starts_fresh=spec.starts_fresh,
+        starts_fresh=spec.rules.starts_fresh,
         dims=dims,
         coords=coords,
         units=units,
@@ -82,7 +84,7 @@ def to_dataset(
         raise ValueError("nothing has been recorded; append a chunk to the buffer first")
     kept = min(seen, spec.capacity)
     evicted = seen - kept if spec.keep == "last" else 0
-    table, ranks, unaligned = _episodes(buffer, described.rules, seen, evicted, kept)
+    table, ranks, unaligned = _episodes(buffer, evicted, kept)
     if incomplete == "drop":
         table = table.take(table.ended & table.start_seen)
     rows, iterations = _iterations(buffer, evicted, kept)
@@ -96,7 +98,16 @@ def to_dataset(
 def _check_buffer(buffer: Any) -> None:
     if not isinstance(buffer, Buffer):
         raise TypeError(f"to_dataset() got a {type(buffer).__name__}; expected a buffer that init_buffer() made")
+    leads = buffer.rows.ndim
+    for name, own in (("iterations", 1), ("flags", 2), ("states", 2), ("started", 2), ("iteration", 0)):
+        if getattr(buffer, name).shape[: -own or None] != buffer.rows.shape:
+            raise ValueError(
+                f"the buffer's arrays have not the same leading axes: {leads} of `rows`, "
+                f"{getattr(buffer, name).ndim - own} of `{name}`; return all of it with the same out_axes"
+            )
     for leaf in jax.tree.leaves(buffer):
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            raise TypeError("to_dataset() got shapes without values; call it on what the compiled function returns")
         if isinstance(leaf, jax.core.Tracer):
             raise TypeError(
                 "to_dataset() was called inside a function that JAX traces (jit, scan, vmap); return the buffer from "
@@ -106,8 +117,10 @@ def _check_buffer(buffer: Any) -> None:
             raise ValueError("the buffer has been deleted or donated; call to_dataset() on the one that came of it")
 
 
-def _letters(axes: str | None, count: int) -> str:
+def _letters(axes: Any, count: int) -> str:
     """Return a letter for each leading axis."""
+    if not (axes is None or isinstance(axes, str)):
+        raise TypeError(f"axes={axes!r}; expected a text of capital letters")
     if axes is None and count <= 1:
         return "S"[:count]
     if not count:
@@ -139,6 +152,8 @@ def _layout(buffer: Buffer, lead: tuple[int, ...], letters: str) -> Layout:
 def _alike(what: str, values: np.ndarray) -> int:
     """Return the one value that all instances of a `vmap` have."""
     found = np.unique(values)
+    if not len(found):
+        raise ValueError("the buffer has a leading axis of length 0: there is no instance of it")
     if len(found) > 1:
         raise ValueError(
             f"the instances of the buffer appended different {what}: {found.tolist()}; make a Dataset of each, "
@@ -147,49 +162,50 @@ def _alike(what: str, values: np.ndarray) -> int:
     return int(found[0])
 
 
-def _episodes(buffer: Buffer, rules: Rules, seen: int, evicted: int, kept: int) -> tuple[Episodes, RankMap, int]:
+def _episodes(buffer: Buffer, evicted: int, kept: int) -> tuple[Episodes, RankMap, int]:
     """Return the table of the kept rows' episodes, the map of their ranks, and the cells left out."""
-    spec = buffer.spec
-    head = min(evicted, spec.before)
-    rows = np.arange(evicted - head, evicted + kept)
-    flags = _merged(to_host(buffer.flags), buffer.rows.ndim)[rows % spec.period]
+    spec, leads = buffer.spec, buffer.rows.ndim
+    rules = spec.rules
+    flags = _merged(to_host(buffer.flags), leads)[np.arange(evicted, evicted + kept) % (spec.room * spec.chunk_rows)]
+    segmenter = Segmenter(flags.shape[1], rules)
     if not evicted:
-        segmenter = Segmenter(flags.shape[1], rules)
         segmenter.feed(flags)
         return segmenter.table()[0], segmenter.ranks(), segmenter.table()[1]
-    before, whole, last = (
-        Segmenter(flags.shape[1], dataclasses.replace(rules, starts_fresh=rules.starts_fresh and evicted == head))
-        for _ in range(3)
-    )
-    before.feed(flags[:head])
-    whole.feed(flags)
-    last.feed(flags[head:])
-    ends = int(np.count_nonzero(flags & (ENDS | MARKS)))
+    slot = evicted // spec.chunk_rows % (spec.chunks + 1)
+    states, started = (_merged(to_host(array), leads)[slot] for array in (buffer.states, buffer.started))
+    before, marks = lead_in(states, rules)
+    flags[0] |= np.where(flags[0] & MARKS, np.uint8(0), marks)
+    segmenter.feed(flags)
+    whole = Segmenter(flags.shape[1], rules)
+    whole.feed(np.concatenate([before, flags]))
+    table, unaligned = whole.table()
     table = without_first(
-        whole.table()[0],
-        before.counts,
-        last.ranks(),
+        table,
+        np.count_nonzero((before & NOT_RECORDED) == 0, axis=0),
+        segmenter.ranks(),
         drops_first=rules.drops_first,
-        already=int(to_host(buffer.ends).sum()) - ends,
+        started=int(started.sum(dtype=np.int64)),
     )
-    return table, last.ranks(), last.table()[1]
+    return table, segmenter.ranks(), unaligned
 
 
 def _merged(array: np.ndarray, leads: int) -> np.ndarray:
     """Return (rows, columns, ...) of an array with leading axes, which are merged into the environments."""
     if not leads:
         return array
-    array = np.moveaxis(array, leads, 0)
-    return array.reshape(len(array), -1, *array.shape[leads + 2 :])
+    return np.moveaxis(array, leads, 0).reshape(_rows_shape(array, array.shape[leads], leads))
+
+
+def _rows_shape(array: Any, rows: int, leads: int) -> tuple[int, ...]:
+    """Return (rows, columns, ...), the shape of an array with its leading axes merged into the environments."""
+    return rows, math.prod(array.shape[:leads]) * array.shape[leads + 1], *array.shape[leads + 2 :]
 
 
 def _iterations(buffer: Buffer, evicted: int, kept: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows, counted from the first kept one, from which each iteration holds, and the iterations."""
     spec = buffer.spec
     chunks = np.arange(evicted // spec.chunk_rows, (evicted + kept) // spec.chunk_rows)
-    stored = to_host(buffer.iterations).reshape(-1, buffer.iterations.shape[-1])[
-        :, chunks % (spec.period // spec.chunk_rows)
-    ]
+    stored = to_host(buffer.iterations).reshape(-1, buffer.iterations.shape[-1])[:, chunks % spec.room]
     if (stored != stored[0]).any():
         raise ValueError(
             "the instances of the buffer appended different iterations; make a Dataset of each, "
@@ -206,16 +222,22 @@ def _in_order(array: jax.Array | np.ndarray, first: int, rows: int, leads: int) 
     JAX leaves a buffer alone while a NumPy view of it is alive, so on the CPU a view is enough.
     """
     if not is_host_readable(array):
-        return _copied(array, first, rows, leads)
+        (sharding,) = rows_shardings([array], "S" * leads + "TN", _rows_shape(array, rows, leads)[1])
+        with jax.set_mesh(NO_MESH):
+            return _copied(array, first, rows, leads, sharding)
     view = host_view(array)
     by_time = np.moveaxis(view, leads, 0)
     ordered = np.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
-    merged = ordered.reshape(rows, -1, *view.shape[leads + 2 :])
+    merged = ordered.reshape(_rows_shape(view, rows, leads))
     return merged.copy() if isinstance(array, np.ndarray) and np.may_share_memory(merged, view) else merged
 
 
-@functools.partial(jax.jit, static_argnames=("first", "rows", "leads"))
-def _copied(array: jax.Array, first: int, rows: int, leads: int) -> jax.Array:
-    by_time = jnp.moveaxis(array, leads, 0)
-    ordered = jnp.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
-    return jnp.array(ordered.reshape(rows, -1, *array.shape[leads + 2 :]), copy=True)
+@functools.partial(jax.jit, static_argnames=("first", "rows", "leads", "sharding"))
+def _copied(array: jax.Array, first: int, rows: int, leads: int, sharding: Any) -> jax.Array:
+    def copied(array: jax.Array) -> jax.Array:
+        by_time = jnp.moveaxis(array, leads, 0)
+        ordered = jnp.concatenate([by_time[first:], by_time[:first]]) if first else by_time[:rows]
+        return jnp.array(ordered.reshape(_rows_shape(array, rows, leads)), copy=True)
+
+    out = automatic(copied, sharding)(array)
+    return out if sharding is None or explicit_mesh(sharding) else jax.lax.with_sharding_constraint(out, sharding)

@@ -124,6 +124,10 @@ class Plan:
             if (twin := roles.counterpart("next_observation", leaf)) and self._name_of(twin) and self._name_of(leaf)
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is worth copying or saving: what was found to fit is found again, and knows of devices."""
+        return self.__dict__ | {"positions": {}, "_fitting": set(), "_devices": ()}
+
     def with_num_envs(self, num_envs: int) -> "Plan":
         """Return the plan for another number of environments: `shard_map` gives a function its device's share of them.
 
@@ -209,7 +213,7 @@ class Plan:
         except TypeError as error:
             raise TypeError(f"field {source!r}: {error}. Leave it out: fields=['*', '-{source}']") from None
         if self._inside_jit and isinstance(leaf, np.ndarray):
-            _check_fits_jax(source, leaf)
+            check_fits_jax(source, leaf)
         role = next((slot for slot, names in roles.slots.items() if source in names), "")
         return Field(
             name=name,
@@ -370,10 +374,10 @@ class Plan:
         return out
 
 
-def _check_fits_jax(source: str, leaf: np.ndarray) -> None:
+def check_fits_jax(source: str, leaf: np.ndarray) -> None:
     """Raise TypeError where JAX cannot hold a NumPy array as it is: 64-bit numbers need x64, and text has no place."""
     is_number = leaf.dtype.kind in "biufc" or jax.dtypes.issubdtype(leaf.dtype, np.number)
-    held = jax.dtypes.canonicalize_dtype(leaf.dtype) if is_number else None
+    held = jax.dtypes.canonicalize_dtype(leaf.dtype.newbyteorder("=")) if is_number else None
     if held != leaf.dtype.newbyteorder("="):
         what = "cannot be held by JAX" if held is None else f"becomes {held} unless jax_enable_x64 is set"
         raise TypeError(

@@ -49,15 +49,7 @@ class Description:
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
         self._finals = _finals(layout, roles)
-        is_result = roles.moves_observation()
-        self.rules = Rules(
-            autoreset=roles.autoreset,
-            previous_row=roles.flags == "previous_row",
-            drops_first=is_result or any(field.moved for field in layout.fields),
-            first_is_transition=not is_result and any(field.moved for field in layout.fields),
-            starts_fresh=starts_fresh,
-            flag_slots=layout.flag_slots,
-        )
+        self.rules = rules_of(layout, roles, starts_fresh=starts_fresh)
 
     def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
         """Return the Dataset of a source's episodes, which says how many rows were seen, kept and evicted."""
@@ -78,6 +70,20 @@ class Description:
             labels=self._labels,
             attrs=attrs,
         )
+
+
+def rules_of(layout: Layout, roles: Roles, *, starts_fresh: bool) -> Rules:
+    """Return what the flags of a layout's rows mean under a convention."""
+    is_result = roles.moves_observation()
+    is_any_moved = any(field.moved for field in layout.fields)
+    return Rules(
+        autoreset=roles.autoreset,
+        previous_row=roles.flags == "previous_row",
+        drops_first=is_result or is_any_moved,
+        first_is_transition=not is_result and is_any_moved,
+        starts_fresh=starts_fresh,
+        flag_slots=layout.flag_slots,
+    )
 
 
 def _single(dims: Any, letter: str) -> str:

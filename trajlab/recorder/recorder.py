@@ -23,8 +23,9 @@ from trajlab.recorder.summary import Summary, html_summary, summarise, text_summ
 class Recorder:
     """Record what a vectorised training loop does, episode by episode.
 
-    Chunks stay on the device they come from: one call of `record` is one asynchronous write per field. A
-    recorder owns what it holds; arrays may be donated or overwritten once `record` has returned.
+    Chunks stay on the device they come from: one call of `record` is one asynchronous write per field. Where
+    environments are split over several devices, each keeps its own. A recorder owns what it holds; arrays may be
+    donated or overwritten once `record` has returned.
 
     Parameters
     ----------
@@ -117,8 +118,8 @@ class Recorder:
         Raises
         ------
         ValueError
-            When shapes, dtypes, the number of environments or the field set do not fit, or no flag marks
-            ends. Nothing of the chunk is then stored.
+            When shapes, dtypes, the number of environments or the field set do not fit, no flag marks ends, or
+            arrays lie on other devices than the rest or than the first chunk. Nothing of the chunk is then stored.
         KeyError
             When a field or path is not in the chunk.
         TypeError

@@ -80,11 +80,13 @@ class Episodes(NamedTuple):
         return self.reason != REASON_CUT
 
 
-def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_first: bool, already: int) -> Episodes:
+def without_first(
+    table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_first: bool, started: int
+) -> Episodes:
     """Return the table of a log whose first cells have been given up; what is left is counted from there.
 
     An episode that has lost its head is shorter and its start was not seen; one without a transition left is
-    gone, and its number with it.
+    gone. Those that begin with the cells that are left keep the numbers they have in the whole recording.
 
     Parameters
     ----------
@@ -96,13 +98,19 @@ def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_f
         Of the log without them.
     drops_first : bool
         As in `Rules`: a cell is no transition where the one before it is gone.
-    already : int
-        Number of episodes that had ended before the table began.
+    started : int
+        Number of episodes that had begun before.
     """
     given_up = first[table.column]
     lost = np.maximum(given_up + (drops_first & (given_up > 0)) - table.start, 0)
+    is_new = table.start >= given_up
+    is_head = ~is_new & (lost < table.length)
+    number = started + np.cumsum(is_new) - 1
+    number[is_head] = started - np.arange(np.count_nonzero(is_head), 0, -1)
     start = table.start + lost - given_up
-    left = table._replace(start=start, length=table.length - lost, start_seen=table.start_seen & (lost == 0))
+    left = table._replace(
+        number=number, start=start, length=table.length - lost, start_seen=table.start_seen & (lost == 0)
+    )
     left = left.take(left.length > 0)
     left = left._replace(start_row=ranks.rows(left.column, left.start))
-    return left._replace(number=already + left.number).take(np.lexsort((left.column, left.start_row)))
+    return left.take(np.lexsort((left.column, left.start_row)))
