@@ -324,14 +324,20 @@ MUTATIONS = [
     Mutation(
         "a buffer when full writes over its end",
         "what comes when a buffer is full replaces the last kept chunk",
-        edit("buffer/carry.py", "jnp.minimum(buffer.rows, spec.capacity)", "jnp.minimum(buffer.rows, spec.capacity - spec.chunk_rows)"),
+        edit("buffer/carry.py", "jnp.minimum(number, spec.chunks)", "jnp.minimum(number, spec.chunks - 1)"),
         f"{BUFFER} -k first_rows",
     ),
     Mutation(
         "a buffer forgets what was before",
         "how the kept rows of a ring begin is not looked up",
-        edit("buffer/reading.py", "head = min(evicted, spec.before)", "head = 0"),
+        edit("buffer/reading.py", "lead_in(states, rules)", "lead_in(np.zeros_like(states), rules)"),
         f"{INSIDE_JIT} -k first_kept_row",
+    ),
+    Mutation(
+        "a flag one row late forgotten",
+        "a state behind a cell does not wait for the flag that stands on the next one",
+        edit("buffer/lead_in.py", "            state = after_end\n        has_end = False", "            state = after_end"),
+        "tests/buffer/test_lead_in.py",
     ),
     Mutation(
         "a lost head taken for a start",
@@ -348,7 +354,7 @@ MUTATIONS = [
     Mutation(
         "numbers of a ring begin anew",
         "episodes are counted from the first kept one",
-        edit("segment/table.py", "number=already + left.number", "number=left.number"),
+        edit("segment/table.py", "number = started + np.cumsum", "number = np.cumsum"),
         f"{INSIDE_JIT} -k ring_is_the_tail",
     ),
     Mutation(
@@ -360,7 +366,7 @@ MUTATIONS = [
     Mutation(
         "a buffer's arrays lent, not owned",
         "the Dataset shows the buffer's own arrays, which may be deleted",
-        edit("buffer/reading.py", "return jnp.array(ordered.reshape(rows, -1, *array.shape[leads + 2 :]), copy=True)", "return array if ordered.shape == array.shape else ordered.reshape(rows, -1, *array.shape[leads + 2 :])"),
+        edit("buffer/reading.py", "return jnp.array(ordered.reshape(_rows_shape(array, rows, leads)), copy=True)", "return array if ordered.shape == array.shape else ordered.reshape(_rows_shape(array, rows, leads))"),
         f"{INSIDE_JIT} -k not_readable_by_the_host",
     ),
     Mutation(

@@ -10,7 +10,7 @@ import xarray as xr
 from buffer.streams import buffer_of, even_streams, play_into
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import reference_episodes, without_rows
+from reference import first_leaves, make_plan, reference_episodes, without_rows
 from strategies import examples, make_calls
 from test_against_reference import assert_matches, assert_same, dataset, play
 
@@ -76,6 +76,8 @@ def test_last_rows_are_kept(data, drawn):
     known = np.array([episode.number for episode in episodes], int)
     heads = numbers[known < 0]
     assert len(np.unique(numbers)) == len(numbers)
+    moved = make_plan(options["convention"], first_leaves(calls)).moved
+    assert (ds.attrs["cells_unaligned"] > 0) == bool(moved) or not episodes
     assert heads.max(initial=-1) < min(known[known >= 0], default=10**6)
     labels = [int(number) if own < 0 else own for own, number in zip(known, numbers, strict=True)]
     assert_matches(ds, episodes, calls, options, labels=labels)

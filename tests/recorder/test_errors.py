@@ -66,7 +66,7 @@ LATER = {
     "a new nested field": (changed(obs__depth=ones(5, 3)), ValueError, "not in the first chunk: 'obs.depth'"),
     "other cells": (changed(obs__position=lambda x: x[..., :2]), ValueError, r"field 'obs.position' has cells of shape \(2,\); the first chunk's had \(3,\)"),
     "another dtype": (changed(reward=lambda x: x.astype(np.float16)), ValueError, "field 'reward' has dtype float16; the first chunk's was float32"),
-    "more environments": (lambda rows, start: make_chunk(range(start, start + ROWS), 4), ValueError, "this chunk has 4 environments, the first one had 3; their number is fixed for a recorder"),
+    "more environments": (lambda rows, start: make_chunk(range(start, start + ROWS), 4), ValueError, "this chunk has 4 environments, the first one had 3; their number is fixed"),
     "fewer environments": (lambda rows, start: make_chunk(range(start, start + ROWS), 2), ValueError, "this chunk has 2 environments, the first one had 3"),
     "an integer of another width": (changed(stamp=lambda x: x.astype(np.int32)), ValueError, "field 'stamp' has dtype int32; the first chunk's was int64"),
     "longer texts": (changed(label=lambda x: x.astype("<U20")), ValueError, "field 'label' has dtype <U20; the first chunk's was <U8"),

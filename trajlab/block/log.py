@@ -157,7 +157,7 @@ class LogView:
         """Return the cells of one field at `rows` and `columns`, both (M,), which must exist.
 
         `inner` indexes the field's own axes, orthogonally: one int, slice or 1-D array each. The result is
-        (M, ...), in the field's stored dtype.
+        (M, ...), in the dtype that the Dataset shows.
         """
         index, field = self.index_of(name)
         which = np.searchsorted(self.starts, rows, side="right") - 1

@@ -23,7 +23,7 @@ from trajlab.segment import Rules
 
 Keep = Literal["first", "last"]
 MAX_ROWS = 2**30
-"""Rows are counted in 32 bits."""
+"""Of a buffer. What is appended is counted in 32 bits, which is room for 2**31 - 1 rows in a run."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,15 +87,16 @@ class Buffer:
 
     Attributes
     ----------
-    fields : tuple of arrays (rows, N, ...)
-        One per recorded field. With ``keep="first"`` one chunk longer than the capacity: what comes when it is full
-        is written behind it and never read.
-    flags : array (rows, N) uint8
+    fields : tuple of arrays (capacity, N, ...)
+        One per recorded field, for the N environments recorded. With ``keep="first"`` these and the next two are one
+        chunk longer: what comes when the buffer is full is written behind it and never read.
+    flags : array (capacity, N) uint8
         What each cell is.
     iterations : array (chunks,) int32
         The iteration of each chunk.
     states : array (chunks + 1, N) uint8
-        With ``keep="last"``: what state each environment is in before each chunk that is kept, and now.
+        With ``keep="last"``: what state each environment is in before each chunk that is kept, and now. Without rows
+        otherwise, as is the next.
     started : array (chunks + 1, N) int32
         With ``keep="last"``: how many episodes had begun by then.
     rows : int32
@@ -300,6 +301,10 @@ def append(
         True where the environment was reset by hand before the chunk: its first row starts an episode.
     **extra : array or pytree of arrays (T, N, ...)
         As the example's.
+
+    Returns
+    -------
+    Buffer
 
     Raises
     ------

@@ -1,7 +1,8 @@
 """How a ring's kept rows begin: what the rows before them, which are overwritten, had to say about it.
 
 For each environment that is one of a few states between two cells. A cell's flags and mark lead from one state to
-the next, as the Segmenter would read them; the state before each chunk is kept beside the ring.
+the next, as the Segmenter would read them (`trajlab.segment.cutting` finds the same without going cell by cell); the
+state before each chunk is kept beside the ring.
 """
 
 import functools
@@ -51,8 +52,9 @@ def step(state: int, flags: int, rules: Rules) -> tuple[int, bool]:
         if has_end:
             return after_end, False
         is_seen = state == DROP and not rules.first_is_transition
-        behind = (DROPPED, DROPPED_UNSEEN) if rules.previous_row else (START, START_UNSEEN)
-        return behind[not is_seen], False
+        if rules.previous_row:
+            return (DROPPED if is_seen else DROPPED_UNSEEN), False
+        return (START if is_seen else START_UNSEEN), False
     return (after_end if has_end else OPEN), state != OPEN
 
 
@@ -89,6 +91,7 @@ def advance(state: jax.Array, flags: jax.Array, rules: Rules, *, is_plain: bool)
         has_end = (flags & ENDS) != 0
         started = has_end[:-1].sum(axis=0, dtype=jnp.int32) + (state != OPEN).astype(jnp.int32)
         return jnp.where(has_end[-1], np.uint8(START), np.uint8(OPEN)), started
+    # Maps of states are put one behind the other by twos, in log2(T) steps; cell by cell an accelerator would take T.
     maps, starts = (jnp.asarray(table)[flags.astype(jnp.int32)] for table in _tables(rules))
     upto = jax.lax.associative_scan(_after, maps, axis=0)
     behind = _apply(upto, state[None].astype(jnp.uint32))

@@ -24,6 +24,8 @@ from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.segment import Episodes, RankMap, Segmenter, without_first
 
+_APART = "make a Dataset of each, to_dataset(jax.tree.map(lambda x: x[i], buffer)), and concat() them"
+
 
 def to_dataset(
     buffer: Buffer,
@@ -79,12 +81,12 @@ def to_dataset(
         coords=coords,
         units=units,
     )
-    seen = _alike("numbers of chunks", to_host(buffer.rows))
+    seen = _alike("numbers of rows", to_host(buffer.rows))
     if not seen:
         raise ValueError("nothing has been recorded; append a chunk to the buffer first")
     kept = min(seen, spec.capacity)
     evicted = seen - kept if spec.keep == "last" else 0
-    table, ranks, unaligned = _episodes(buffer, evicted, kept)
+    table, unaligned, ranks = _episodes(buffer, evicted, kept)
     if incomplete == "drop":
         table = table.take(table.ended & table.start_seen)
     rows, iterations = _iterations(buffer, evicted, kept)
@@ -155,22 +157,19 @@ def _alike(what: str, values: np.ndarray) -> int:
     if not len(found):
         raise ValueError("the buffer has a leading axis of length 0: there is no instance of it")
     if len(found) > 1:
-        raise ValueError(
-            f"the instances of the buffer appended different {what}: {found.tolist()}; make a Dataset of each, "
-            "to_dataset(jax.tree.map(lambda x: x[i], buffer)), and concat() them"
-        )
+        raise ValueError(f"the instances of the buffer appended different {what}: {found.tolist()}; {_APART}")
     return int(found[0])
 
 
-def _episodes(buffer: Buffer, evicted: int, kept: int) -> tuple[Episodes, RankMap, int]:
-    """Return the table of the kept rows' episodes, the map of their ranks, and the cells left out."""
+def _episodes(buffer: Buffer, evicted: int, kept: int) -> tuple[Episodes, int, RankMap]:
+    """Return the table of the kept rows' episodes, the cells left out, and the map of their ranks."""
     spec, leads = buffer.spec, buffer.rows.ndim
     rules = spec.rules
     flags = _merged(to_host(buffer.flags), leads)[np.arange(evicted, evicted + kept) % (spec.room * spec.chunk_rows)]
     segmenter = Segmenter(flags.shape[1], rules)
     if not evicted:
         segmenter.feed(flags)
-        return segmenter.table()[0], segmenter.ranks(), segmenter.table()[1]
+        return *segmenter.table(), segmenter.ranks()
     slot = evicted // spec.chunk_rows % (spec.chunks + 1)
     states, started = (_merged(to_host(array), leads)[slot] for array in (buffer.states, buffer.started))
     before, marks = lead_in(states, rules)
@@ -178,15 +177,14 @@ def _episodes(buffer: Buffer, evicted: int, kept: int) -> tuple[Episodes, RankMa
     segmenter.feed(flags)
     whole = Segmenter(flags.shape[1], rules)
     whole.feed(np.concatenate([before, flags]))
-    table, unaligned = whole.table()
     table = without_first(
-        table,
+        whole.table()[0],
         np.count_nonzero((before & NOT_RECORDED) == 0, axis=0),
         segmenter.ranks(),
         drops_first=rules.drops_first,
         started=int(started.sum(dtype=np.int64)),
     )
-    return table, segmenter.ranks(), unaligned
+    return table, segmenter.table()[1], segmenter.ranks()
 
 
 def _merged(array: np.ndarray, leads: int) -> np.ndarray:
@@ -207,10 +205,7 @@ def _iterations(buffer: Buffer, evicted: int, kept: int) -> tuple[np.ndarray, np
     chunks = np.arange(evicted // spec.chunk_rows, (evicted + kept) // spec.chunk_rows)
     stored = to_host(buffer.iterations).reshape(-1, buffer.iterations.shape[-1])[:, chunks % spec.room]
     if (stored != stored[0]).any():
-        raise ValueError(
-            "the instances of the buffer appended different iterations; make a Dataset of each, "
-            "to_dataset(jax.tree.map(lambda x: x[i], buffer)), and concat() them"
-        )
+        raise ValueError(f"the instances of the buffer appended different iterations; {_APART}")
     update = np.arange(spec.updates)
     rows = (chunks * spec.chunk_rows - evicted)[:, None] + update * (spec.chunk_rows // spec.updates)
     return rows.ravel(), (stored[0].astype(np.int64)[:, None] + update).ravel()

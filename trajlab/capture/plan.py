@@ -310,7 +310,7 @@ class Plan:
             if letter in sizes and got != sizes[letter] and part is None:
                 raise ValueError(
                     f"this chunk has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
-                    "their number is fixed for a recorder. Use one Recorder for each"
+                    "their number is fixed. Record the others apart"
                 )
             if letter == "N" and part is not None and got != part:
                 raise ValueError(
@@ -417,7 +417,7 @@ def _fits(got: Any, stored: np.dtype) -> bool:
 def _axes_hint(surplus: int) -> str:
     """Return what may be meant by leading dims that are too few or too many."""
     if surplus < 0:
-        return "A single step goes to record_step(); a single environment needs an axis of its own, x[:, None]"
+        return "A single environment needs an axis of its own, x[:, None]; a single step goes to Recorder.record_step()"
     return "A chunk of several steps goes to record(); further leading axes are named by Convention(axes=...)"
 
 
