@@ -276,7 +276,7 @@ MUTATIONS = [
     Mutation(
         "cold calls taken for warm ones",
         "a chunk that lies elsewhere compiles anew and is not guarded",
-        edit("capture/plan.py", "return array.aval, array.sharding, array.committed", "return array.shape, array.dtype, type(array)"),
+        edit("capture/fit.py", "return array.aval, array.sharding, array.committed", "return array.shape, array.dtype, type(array)"),
         f"{INTERRUPT} -k where_jax_compiles",
     ),
     Mutation(
@@ -300,13 +300,13 @@ MUTATIONS = [
     Mutation(
         "a refused chunk leaves its marks out",
         "marks are used up by a chunk that is refused",
-        edit("recorder/recorder.py", "            leaves = plan.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = plan.leaves_of(sources)\n"),
+        edit("recorder/recorder.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
         f"{INTERRUPT} -k refused",
     ),
     Mutation(
         "dtypes not checked",
         "another dtype is cast without a word",
-        edit("capture/plan.py", "    if got == stored:\n        return True\n", "    return True\n"),
+        edit("capture/shapes.py", "    if got == stored:\n        return True\n", "    return True\n"),
         "tests/recorder/test_errors.py -k mid_run",
     ),
     Mutation(
@@ -324,7 +324,7 @@ MUTATIONS = [
     Mutation(
         "a buffer when full writes over its end",
         "what comes when a buffer is full replaces the last kept chunk",
-        edit("buffer/carry.py", "jnp.minimum(number, spec.chunks)", "jnp.minimum(number, spec.chunks - 1)"),
+        edit("buffer/appending.py", "jnp.minimum(number, spec.chunks)", "jnp.minimum(number, spec.chunks - 1)"),
         f"{BUFFER} -k first_rows",
     ),
     Mutation(
@@ -372,7 +372,7 @@ MUTATIONS = [
     Mutation(
         "every buffer compiles",
         "two buffers made alike are not equal",
-        edit("buffer/carry.py", "    plan: Plan = dataclasses.field(compare=False)", "    plan: Plan"),
+        edit("buffer/spec.py", "    plan: Plan = dataclasses.field(compare=False)", "    plan: Plan"),
         f"{INSIDE_JIT} -k nothing_is_traced",
     ),
 ]  # fmt: skip

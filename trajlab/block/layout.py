@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -128,41 +127,3 @@ def lead(x: Any, axes: str, *, is_step: bool) -> Any:
     rows = math.prod(x.shape[i] for i in time)
     envs = math.prod(x.shape[i] for i in others)
     return x.transpose(time + others + inner).reshape(rows, envs, *x.shape[len(axes) :])
-
-
-def devices_of(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the devices, in order, that JAX would compute on with these arrays; () where none lies on a device."""
-    there = [array for array in arrays.values() if hasattr(array, "committed")]
-    for array in sorted(there, key=lambda array: not array.committed)[:1]:
-        return tuple(array.sharding.devices_indices_map(array.shape))
-    return ()
-
-
-def placement_problems(arrays: Mapping[str, Any], home: tuple[Any, ...]) -> list[str]:
-    """Return what keeps JAX from writing a chunk's arrays, by name, into a log that lies on the devices `home`.
-
-    An array that is not committed to its devices is no problem, since JAX moves it.
-    """
-    places: dict[tuple[Any, ...], list[str]] = {}
-    for name, array in arrays.items():
-        if getattr(array, "committed", False):
-            places.setdefault(devices_of({name: array}), []).append(name)
-    lie = "; ".join(f"{', '.join(map(repr, names))} on {_devices_text(place)}" for place, names in places.items())
-    if len(places) > 1:
-        return [
-            f"its arrays lie on different devices, {lie}; JAX takes only arrays that are all on the same ones, in the "
-            "same order. Put them there: jax.device_put(chunk, sharding)"
-        ]
-    if places and set(places) != {home}:
-        return [
-            f"it lies elsewhere than the first chunk, {lie}; expected {_devices_text(home)}. Put it there: "
-            "jax.device_put(chunk, sharding); or use one Recorder for each"
-        ]
-    return []
-
-
-def _devices_text(devices: tuple[Any, ...]) -> str:
-    """Return devices as ``"cpu:0"`` or ``"4 devices, cpu:0,1,2,3"``."""
-    numbers = ",".join(str(device.id) for device in devices[:16]) + ",..." * (len(devices) > 16)
-    count = f"{len(devices)} devices, " if len(devices) > 1 else ""
-    return f"{count}{devices[0].platform}:{numbers}"

@@ -10,8 +10,9 @@ from trajlab.block.layout import GAP, RESET
 from trajlab.block.log import uninterrupted
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
-from trajlab.capture.plan import Plan, find_sources
+from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
+from trajlab.capture.sources import find_sources
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
@@ -216,8 +217,10 @@ class Recorder:
                 mask = self._step_mask(envs, plan)
             elif envs is not None:
                 part = env_columns(envs, plan.layout.num_envs, "envs")
-            leaves = plan.leaves_of(sources)
-            length, signature = plan.check(leaves, mask, is_step=is_step, part=None if part is None else len(part))
+            leaves = session.fit.leaves_of(sources)
+            length, signature = session.fit.check(
+                leaves, mask, is_step=is_step, part=None if part is None else len(part)
+            )
             updates = 1 if is_step else plan.updates(leaves)
             iteration = self._iteration(iteration, is_step)
             last = counters.iteration

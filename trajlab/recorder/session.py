@@ -13,6 +13,7 @@ from trajlab.block.layout import GAP, NOT_RECORDED, RESET, Home
 from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
+from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
@@ -99,7 +100,8 @@ class Session:
 
     def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
-        self.plan, self.max_episodes, self.lock = plan, options.max_episodes, lock
+        self.plan, self.fit = plan, Fit(plan)
+        self.max_episodes, self.lock = options.max_episodes, lock
         layout = plan.layout
         self.description = Description(
             layout,

@@ -80,9 +80,7 @@ class Episodes(NamedTuple):
         return self.reason != REASON_CUT
 
 
-def without_first(
-    table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_first: bool, started: int
-) -> Episodes:
+def without_first(table: Episodes, first: np.ndarray, ranks: RankMap, *, drops_first: bool, started: int) -> Episodes:
     """Return the table of a log whose first cells have been given up; what is left is counted from there.
 
     An episode that has lost its head is shorter and its start was not seen; one without a transition left is
