@@ -129,6 +129,30 @@ def test_ring_of_seeds_equals_each_seed_by_itself():
         np.testing.assert_array_equal(own["action"].values[:, : one.sizes["time"]], one["action"].values)
 
 
+def test_each_of_many_seeds_is_a_group():
+    keys = jax.random.split(jax.random.key(2), 12)
+    buffers = jax.jit(jax.vmap(lambda key: run(key, 3)[0]))(keys)
+    ds = tl.to_dataset(buffers, dims={"S": "seed"})
+    counts = tl.action_histogram(ds, by="seed")["count"]
+    assert counts["seed"].values.tolist() == list(range(12))
+    assert counts.sum("value").values.tolist() == [3 * T * N] * 12
+    halves = tl.concat([ds, ds], run=["a", "b"])
+    assert tl.action_histogram(halves, by="seed").sizes["seed"] == 12
+    legend = tl.plot_action_histogram(ds, by="seed", groups=[0, 5, 11]).get_figure().legends
+    assert [text.get_text().split()[0] for text in legend[0].get_texts()] == ["0", "5", "11"]
+
+
+def test_traces_say_how_many_episodes_come_from_mid_way():
+    ring = jax.jit(run, static_argnums=(1, 2, 3))(jax.random.key(1), 9, "last", 2 * T)[0]
+    ds = tl.to_dataset(ring)
+    count = int((~ds["start_seen"]).sum())
+    assert count
+    assert tl.state_trace(ds, "obs.x").attrs["num_start_unseen"] == count
+    title = tl.plot_state_trace(ds, "obs.x").get_figure()
+    texts = " ".join(text.get_text() for text in title.findobj(lambda artist: hasattr(artist, "get_text")))
+    assert f"{count} from mid-way" in texts
+
+
 def test_several_leading_axes():
     keys = jax.random.split(jax.random.key(4), (2, 3))
     buffers, chunks = jax.jit(jax.vmap(jax.vmap(lambda key: run(key, 3))))(keys)
@@ -445,6 +469,8 @@ def plain(rows=T, envs=N, **more):
         ),
         (lambda: tl.init_buffer(plain(), 2**31), ValueError, "capacity=2147483648; expected .* at most 1,073,741,824"),
         (lambda: tl.init_buffer(plain(), 8, mask=jnp.ones((T, N), bool)), TypeError, r"got mask=, which is for append\(\)"),
+        (lambda: tl.init_buffer(plain(), 8, dims={"obs": ["x", "y"]}), TypeError, r"got dims=, which is for to_dataset\(\)"),
+        (lambda: tl.init_buffer({"dones": jnp.zeros((T, N), bool)}, 8), ValueError, "Did you mean 'dones'"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), iteration=np.int64(2**32)), ValueError, "iteration=.*from 0 to"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), reset="yes"), ValueError, "reset has shape"),
         (

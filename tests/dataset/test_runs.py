@@ -222,7 +222,9 @@ def test_labels_of_any_list(make):
     assert concat(parts, run=["a", 0.5])["run"].values.tolist() == ["a", "0.5"]
 
 
-@pytest.mark.parametrize("run", [{"a", "b"}, {"a": 0, "b": 1}, 5, "ab", (label for label in "abc")], ids=lambda run: type(run).__name__)
+@pytest.mark.parametrize(
+    "run", [{"a", "b"}, {"a": 0, "b": 1}, 5, "ab", (label for label in "abc")], ids=lambda run: type(run).__name__
+)
 def test_labels_without_an_order_or_number_are_refused(make, run):
     with pytest.raises(ValueError, match="expected a list of 2 labels, one for each Dataset"):
         concat([make((1,)), make((1,))], run=run)

@@ -315,7 +315,7 @@ def test_a_recorder_takes_a_convention_or_the_name_of_one(bad):
         ({"action": "acton"}, KeyError, r"no field for Convention\(action=\.\.\.\) 'acton'. Did you mean 'action'"),
         ({"done": "terminate", "terminated": None}, KeyError, r"no field for Convention\(done=\.\.\.\) 'terminate'. Did you mean 'terminated'"),
         ({"done": "obs"}, ValueError, "the flag 'done' has several arrays: obs.image, obs.position; name one of them"),
-        ({"terminated": None, "truncated": None}, ValueError, r"no flag marks the ends of episodes.*Recorder\(convention=Convention\(done='path.to.flag'\)\)"),
+        ({"terminated": None, "truncated": None}, ValueError, r"no flag marks the ends of episodes.*convention=Convention\(done='path.to.flag'\)"),
         ({"axes": "NTS"}, ValueError, r"the flag 'terminated' has shape \(5, 3\); expected 3 dims, \(N, T, S\)"),
     ],
     ids=str,

@@ -25,26 +25,21 @@ def chunk_at(row, rows=5):
     return make_chunk(range(row, row + rows), N, home="jax", only=("serial", "obs.image", "reward"))
 
 
-def before_each(monkeypatch, look):
-    """Call `look` with each append that is about to be made, its arrays, row and chunk."""
+@pytest.fixture
+def calls(monkeypatch):
+    """Collect the compiled form of every append that is made, and the arrays it was given."""
+    found = []
 
     def device_append(*args, **kwargs):
         function = trajlab.block.append.device_append(*args, **kwargs)
 
         def call(arrays, row, chunk):
-            look(function, arrays, row, chunk)
-            return function(arrays, row, chunk)
+            found.append((function.lower(arrays, row, chunk).compile(), arrays))
+            return found[-1][0](arrays, row, chunk)
 
         return call
 
     monkeypatch.setattr(trajlab.block.log, "device_append", device_append)
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """Collect the compiled form of every append that is made."""
-    found = []
-    before_each(monkeypatch, lambda function, *args: found.append(function.lower(*args).compile()))
     return found
 
 
@@ -93,11 +88,11 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_an_append_moves_nothing_between_devices(mesh, compiled, form):
+def test_an_append_moves_nothing_between_devices(mesh, calls, form):
     recorder = tl.Recorder(max_episodes=10_000 if form == "chunks" else None)
     FORMS[form](recorder, mesh)
-    assert compiled
-    for function in compiled:
+    assert calls
+    for function, _ in calls:
         assert collectives(function) == set()
     for array in arrays_of(recorder):
         assert array.sharding.is_equivalent_to(NamedSharding(mesh, P(None, "d")), array.ndim)
@@ -113,12 +108,12 @@ OTHER_AXES = {
 
 
 @pytest.mark.parametrize("name", OTHER_AXES)
-def test_nor_with_other_axes(mesh, compiled, name):
+def test_nor_with_other_axes(mesh, calls, name):
     axes, spec, arrange = OTHER_AXES[name]
     recorder = tl.Recorder(convention=tl.Convention(axes=axes))
     for row in (0, 4):
         recorder.record(put(jax.tree.map(arrange, chunk_at(row, 4)), mesh, *spec))
-    assert [collectives(function) for function in compiled] == [set()] * len(compiled)
+    assert [collectives(function) for function, _ in calls] == [set()] * 2
 
 
 def test_the_check_sees_a_transfer(mesh):
@@ -128,14 +123,14 @@ def test_the_check_sees_a_transfer(mesh):
     assert collectives(summed.lower(put(jnp.zeros((8, 8)), mesh, None, "d")).compile())
 
 
-def test_inner_axes_stay_split_too(kind, compiled):
+def test_inner_axes_stay_split_too(kind, calls):
     mesh = make_mesh(kind, (4, 2))
     recorder = tl.Recorder()
     for row in (0, 5):
         chunk = chunk_at(row)
         chunk = put(chunk, mesh, None, "d") | {"obs": {"image": put(chunk["obs"]["image"], mesh, None, "d", "m")}}
         recorder.record(chunk)
-    assert [collectives(function) for function in compiled] == [set()] * len(compiled)
+    assert [collectives(function) for function, _ in calls] == [set()] * 2
     (image,) = [array for array in arrays_of(recorder) if array.ndim == 5]
     assert image.sharding.is_equivalent_to(NamedSharding(mesh, P(None, "d", "m")), 5)
     assert image.addressable_shards[0].data.shape[1:3] == (4, 1)
@@ -144,15 +139,10 @@ def test_inner_axes_stay_split_too(kind, compiled):
 # Where the log lies ------------------------------------------------------------------------------------------
 
 
-def test_memory_is_taken_on_each_device_from_the_first(mesh, monkeypatch):
-    widths = set()
-
-    def look(function, arrays, row, chunk):
-        widths.update(shard.data.shape[1] for array in arrays for shard in array.addressable_shards)
-
-    before_each(monkeypatch, look)
+def test_memory_is_taken_on_each_device_from_the_first(mesh, calls):
     record_chunks(tl.Recorder(), mesh)
-    assert widths == {N // 8}
+    for _, arrays in calls:
+        assert {array.sharding.shard_shape(array.shape)[1] for array in arrays} == {N // 8}
 
 
 def test_a_log_lies_where_its_one_device_is():
@@ -175,7 +165,7 @@ def test_some_environments_are_split_where_they_divide_evenly(mesh, width):
 # Nothing is copied, nothing waits, nothing compiles ----------------------------------------------------------
 
 
-def test_a_block_is_written_in_place(mesh, compiled):
+def test_a_block_is_written_in_place(mesh, calls):
     recorder = tl.Recorder()
     recorder.record(put(chunk_at(0), mesh, None, "d"))
     block = blocks_of(recorder)[0]
@@ -185,7 +175,7 @@ def test_a_block_is_written_in_place(mesh, compiled):
     recorder.record(put(chunk_at(10, 1), mesh, None, "d"))
     assert pointers(block) == before
     assert all(array.is_deleted() for array in first)
-    for function in compiled:
+    for function, _ in calls:
         aliased = function.memory_analysis().alias_size_in_bytes
         assert aliased == sum(array.nbytes for array in block.box[-1][0]) // 8
         assert function.as_text().count("may-alias") == len(first)

@@ -76,6 +76,12 @@ def is_split(array: Any, mesh: Any, *spec: Any) -> bool:
     return array.sharding.is_equivalent_to(NamedSharding(mesh, P(*spec)), array.ndim)
 
 
+def stored(ds: xr.Dataset, name: str) -> Any:
+    """Return the array that a Dataset reads a field from."""
+    view = ds[name].variable._data.array.source.view
+    return view.blocks[0].array(*view.index_of(name))
+
+
 def assert_equal(buffer: tl.Buffer, keep: str, capacity: int) -> None:
     xr.testing.assert_identical(tl.to_dataset(buffer).load(), reference(keep, capacity))
 
@@ -84,19 +90,18 @@ def assert_equal(buffer: tl.Buffer, keep: str, capacity: int) -> None:
 def test_made_outside(mesh, keep, capacity):
     buffer, speed = empty(mesh, keep, capacity)
     assert all(is_split(x, mesh, None, "d") for x in jax.tree.leaves(buffer) if x.ndim > 1 and x.size)
-    run = jax.jit(updates, donate_argnums=2)
-    compiled = run.lower(START, speed, buffer).compile()
-    assert collectives(compiled) == set()
-    assert compiled.as_text().count("may-alias") == len(jax.tree.leaves(buffer))
+    run = jax.jit(updates, donate_argnums=2).lower(START, speed, buffer).compile()
+    assert collectives(run) == set()
+    assert run.as_text().count("may-alias") == len(jax.tree.leaves(buffer))
     assert_equal(run(START, speed, buffer), keep, capacity)
     assert buffer.flags.is_deleted()
 
 
 @pytest.mark.parametrize(("keep", "capacity", "how"), [(*KEEP[0], "abstract"), (*KEEP[1], "traced")])
 def test_made_inside(mesh, keep, capacity, how):
-    run = jax.jit(partial(whole_run, keep=keep, capacity=capacity, how=how))
     speed = put(jnp.asarray(SPEED), mesh, "d")
-    assert collectives(run.lower(START, speed).compile()) == set()
+    run = jax.jit(partial(whole_run, keep=keep, capacity=capacity, how=how)).lower(START, speed).compile()
+    assert collectives(run) == set()
     buffer = run(START, speed)
     assert is_split(buffer.flags, mesh, None, "d")
     assert_equal(buffer, keep, capacity)
@@ -128,8 +133,9 @@ def on_each_device(start: Any, speed: Any, buffer: tl.Buffer) -> tl.Buffer:
 def test_in_shard_map_with_a_buffer_from_outside(mesh, keep, capacity):
     buffer, speed = empty(mesh, keep, capacity)
     spec = jax.tree.map(lambda x: P(None, "d") if x.ndim > 1 else P(), buffer)
-    run = jax.jit(jax.shard_map(on_each_device, mesh=mesh, in_specs=(P(), P("d"), spec), out_specs=spec))
-    assert collectives(run.lower(START, speed, buffer).compile()) == set()
+    each = jax.shard_map(on_each_device, mesh=mesh, in_specs=(P(), P("d"), spec), out_specs=spec)
+    run = jax.jit(each).lower(START, speed, buffer).compile()
+    assert collectives(run) == set()
     assert_equal(run(START, speed, buffer), keep, capacity)
 
 
@@ -138,21 +144,32 @@ def test_in_shard_map_with_a_buffer_from_inside(mesh, keep, capacity, how):
     def each(start: Any, speed: Any) -> Any:
         return jax.tree.map(lambda x: x[None], whole_run(start, speed, how, keep=keep, capacity=capacity))
 
-    run = jax.jit(jax.shard_map(each, mesh=mesh, in_specs=(P(), P("d")), out_specs=P("d")))
     speed = put(jnp.asarray(SPEED), mesh, "d")
-    assert collectives(run.lower(START, speed).compile()) == set()
+    on_all = jax.shard_map(each, mesh=mesh, in_specs=(P(), P("d")), out_specs=P("d"))
+    run = jax.jit(on_all).lower(START, speed).compile()
+    assert collectives(run) == set()
     ds = tl.to_dataset(run(START, speed), axes="D").load()
     assert ds["D"].values.tolist() == (ds["env"].values // (N // 8)).tolist()
     xr.testing.assert_equal(ds.drop_vars("D"), reference(keep, capacity))
 
 
+SPEEDS = np.arange(8 * N, dtype=np.int32).reshape(8, N)
+seeds = jax.jit(jax.vmap(partial(whole_run, capacity=24), in_axes=(None, 0)))
+
+
+@cache
+def reference_of_seeds() -> xr.Dataset:
+    return tl.to_dataset(seeds(START, SPEEDS)).load()
+
+
 @pytest.mark.parametrize("spec", [("d", None), (None, "d")], ids=["seeds", "environments"])
 def test_seeds_of_a_vmap(mesh, spec):
-    run = jax.jit(jax.vmap(partial(whole_run, capacity=24), in_axes=(None, 0)))
-    speeds = jnp.arange(8 * N, dtype=jnp.int32).reshape(8, N)
-    split = put(speeds, mesh, *spec)
-    assert collectives(run.lower(START, split).compile()) == set()
-    xr.testing.assert_identical(tl.to_dataset(run(START, split)).load(), tl.to_dataset(run(START, speeds)).load())
+    speeds = put(jnp.asarray(SPEEDS), mesh, *spec)
+    run = seeds.lower(START, speeds).compile()
+    assert collectives(run) == set()
+    ds = tl.to_dataset(run(START, speeds))
+    assert is_split(stored(ds, "obs"), mesh, None, "d")
+    xr.testing.assert_identical(ds.load(), reference_of_seeds())
 
 
 @pytest.mark.parametrize("is_ring", [False, True])
@@ -160,8 +177,7 @@ def test_reading_leaves_the_rows_where_they_are(mesh, is_ring):
     buffer, speed = empty(mesh, *(("last", 12) if is_ring else ("first", 24)))
     buffer = jax.jit(updates)(START, speed, buffer)
     ds = tl.to_dataset(buffer)
-    array = ds["obs"].variable._data.array.source.view.blocks[0].box[-1][0][0]
-    assert is_split(array, mesh, None, "d")
+    assert is_split(stored(ds, "obs"), mesh, None, "d")
     before = ds.copy().load()
     for leaf in jax.tree.leaves(buffer):
         leaf.delete()

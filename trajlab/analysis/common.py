@@ -20,7 +20,9 @@ from trajlab.names import (
     NUM_COMPLETE_ATTR,
     NUM_CUT_ATTR,
     NUM_EPISODES_ATTR,
+    NUM_START_UNSEEN_ATTR,
     NUM_TRANSITIONS_ATTR,
+    START_SEEN,
     TIME,
     VERSION_ATTR,
     units_name,
@@ -89,6 +91,7 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
         NUM_EPISODES_ATTR: int(ds.sizes[EPISODE]),
         NUM_COMPLETE_ATTR: int(ds[COMPLETE].values.sum()),
         NUM_CUT_ATTR: int((ds[END_REASON].values == CUT).sum()),
+        NUM_START_UNSEEN_ATTR: int((~ds[START_SEEN].values).sum()),
         NUM_TRANSITIONS_ATTR: len(Cells.of(ds)),
     }
 

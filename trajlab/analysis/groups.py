@@ -15,7 +15,7 @@ from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
-from trajlab.names import EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, RUN, TIME
+from trajlab.names import AXIS_ROLE, EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, ROLE_ATTR, RUN, TIME
 
 MAX_TABLE = 2**20
 """Whole numbers that span less than this are looked up in a table, others searched for."""
@@ -147,7 +147,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     if num_missing:
         total = num_missing + int(weights.sum())
         warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
-    if is_per_episode and by == RUN:
+    if is_per_episode and is_category(ds, by):
         labels, codes, text = choose_kinds(values, weights, groups, by, what, first)
     else:
         labels, codes, text = cut_values(values, weights, groups, by, what)
@@ -159,6 +159,11 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     left_out = int(weights[codes < 0].sum()) + num_missing
     attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
     return Groups(by, labels, values, codes, of_episode, kind, attrs)
+
+
+def is_category(ds: xr.Dataset, by: str) -> bool:
+    """Say whether the values of a coordinate only name something, also where they are numbers: runs, seeds."""
+    return by == RUN or ds[by].attrs.get(ROLE_ATTR) == AXIS_ROLE
 
 
 def _check_by(ds: xr.Dataset, by: str) -> None:

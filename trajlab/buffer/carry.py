@@ -142,6 +142,9 @@ def init_buffer(
     for name in ("mask", "iteration", "reset"):
         if name in extra:
             raise TypeError(f"init_buffer() got {name}=, which is for append(); expected only examples of fields")
+    for name in ("dims", "coords", "units"):
+        if name in extra:
+            raise TypeError(f"init_buffer() got {name}=, which is for to_dataset(); expected only examples of fields")
     convention, fields = as_convention(convention), parse_fields(fields)
     plan, leaves, chunk_rows, updates = _plan(example, extra, convention, fields, envs)
     if keep == "last" and plan.roles.autoreset == "disabled":

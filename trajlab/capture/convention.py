@@ -266,7 +266,9 @@ def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> 
             raise ValueError(f"the flag {slot!r} has several arrays: {', '.join(slots[slot])}; name one of them")
     if not any(slots[slot] for slot in FLAG_SLOTS):
         looked = ", ".join(map(repr, FLAG_SLOTS))
+        others = [name for name in names if name not in FLAG_SLOTS]
+        likely = next((hint for slot in FLAG_SLOTS if (hint := did_you_mean(slot, others))), "")
         raise ValueError(
             f"no flag marks the ends of episodes: looked for {looked}; the chunk has "
-            f"{', '.join(map(repr, names))}. Name it: Recorder(convention=Convention(done='path.to.flag'))"
+            f"{', '.join(map(repr, names))}.{likely} Name it: convention=Convention(done='path.to.flag')"
         )

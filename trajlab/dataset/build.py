@@ -84,7 +84,8 @@ def build_dataset(
         names.START_SEEN: (names.EPISODE, episodes.start_seen),
         names.FINAL_KNOWN: (names.EPISODE, known),
     }
-    coords |= {name: (names.EPISODE, values[episodes.column]) for name, values in env_coords.items()}
+    axis = {names.ROLE_ATTR: names.AXIS_ROLE}
+    coords |= {name: (names.EPISODE, values[episodes.column], axis) for name, values in env_coords.items()}
     coords |= labels.coordinates()
     variables: dict[str, Any] = {
         field.name: _field_variable(source, field, labels) for field in source.view.layout.fields if not field.hidden

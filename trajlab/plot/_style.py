@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
-from trajlab.names import RUN
+from trajlab.analysis.groups import Groups, is_category
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -130,7 +129,7 @@ def check_panels(ds: xr.Dataset, field: str, count: int) -> None:
         shape = " x ".join(map(str, ds[field].shape[2:]))
         raise ValueError(
             f"{field!r} has {count} components ({shape}); at most {MAX_PANELS} are drawn, one panel each. "
-            f"Select some: ds.isel({dim}={list(range(min(size, 3)))})"
+            f"Select some: ds.isel({{{dim!r}: {list(range(min(size, 3)))}}})"
         )
 
 
@@ -172,10 +171,10 @@ class Look:
 
 
 def is_ordered(ds: xr.Dataset, groups: Groups) -> bool:
-    """Say whether groups have an order, as those of numbers have; whole numbers of runs only count them."""
+    """Say whether groups have an order, as those of numbers have; whole numbers of runs or seeds only count them."""
     if groups.name is None or ds[groups.name].dtype.kind not in "iuf":
         return False
-    return groups.name != RUN or groups.labels.dtype.kind == "f"
+    return not is_category(ds, groups.name) or groups.labels.dtype.kind == "f"
 
 
 def check_groups(ds: xr.Dataset, groups: Groups) -> None:

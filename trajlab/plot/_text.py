@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.fields import component_labels
-from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR
+from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR, NUM_START_UNSEEN_ATTR
 from trajlab.plot._style import Panels, neutral
 
 if TYPE_CHECKING:
@@ -58,10 +58,12 @@ def label_of(variable: xr.DataArray) -> str:
 
 
 def count_text(attrs: Mapping[str, Any]) -> str:
-    """Return ``"500 episodes (12 cut)"``."""
-    episodes, cut = attrs[NUM_EPISODES_ATTR], attrs[NUM_CUT_ATTR]
+    """Return ``"500 episodes (12 cut, 3 from mid-way)"``."""
+    episodes = attrs[NUM_EPISODES_ATTR]
     text = f"{episodes:,} episode{'' if episodes == 1 else 's'}"
-    return f"{text} ({cut:,} cut)" if cut else text
+    counts = ((attrs[NUM_CUT_ATTR], "cut"), (attrs.get(NUM_START_UNSEEN_ATTR, 0), "from mid-way"))
+    notes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
+    return f"{text} ({notes})" if notes else text
 
 
 def write_title(panels: Panels, lines: Sequence[str]) -> None:
