@@ -48,7 +48,7 @@ def state_trace(
               \mathrm{std}_t^2 = \frac{1}{n_t} \sum_{e:\, L_e > t} (x_{e,t} - \mathrm{mean}_t)^2
 
     An episode recorded from mid-way (`start_seen` is False) counts from its first recorded step, which is not its
-    first: where that matters leave it out, ``ds.sel(episode=ds["start_seen"])``. The attributes tell how many there are.
+    first: where that matters leave it out, ``ds.sel(episode=ds["start_seen"])``. The attributes hold their number.
 
     The population changes as episodes end: a curve may rise because those that were low are gone. Read it
     together with `n`.
