@@ -86,6 +86,7 @@ RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
+FIELD_ATTR = "field"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"
 NUM_INCOMPLETE_ATTR = "num_incomplete"

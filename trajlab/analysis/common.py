@@ -16,6 +16,7 @@ from trajlab.names import (
     CUT,
     END_REASON,
     EPISODE,
+    FIELD_ATTR,
     MADE_BY_ATTR,
     NUM_COMPLETE_ATTR,
     NUM_CUT_ATTR,
@@ -87,7 +88,7 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
     return {
         MADE_BY_ATTR: f"trajlab.{function}",
         VERSION_ATTR: _version(),
-        "field": field,
+        FIELD_ATTR: field,
         NUM_EPISODES_ATTR: int(ds.sizes[EPISODE]),
         NUM_COMPLETE_ATTR: int(ds[COMPLETE].values.sum()),
         NUM_CUT_ATTR: int((ds[END_REASON].values == CUT).sum()),

@@ -12,7 +12,7 @@ from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
 from trajlab.errors import unknown_name
-from trajlab.names import COMPLETE, EPISODE, ITERATION, LENGTH, RUN, START_ITERATION, START_ROW, TIME
+from trajlab.names import COMPLETE, EPISODE, FIELD_ATTR, ITERATION, LENGTH, RUN, START_ITERATION, START_ROW, TIME
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._dots import Colors, Drawn, Points, draw_group
 
@@ -73,7 +73,7 @@ def plot_returns(
     ds, _ = field_of(ds, reward, along=(x, by))
     chosen = _groups_of_episodes(ds, by, groups)
     result = returns(ds, reward=reward, discount=discount)
-    name = str(result.attrs["field"])
+    name = str(result.attrs[FIELD_ATTR])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
     titles = [_title(name, component) for component in _text.component_titles(ds, name)]
     _style.check_panels(ds, name, len(titles))

@@ -125,16 +125,22 @@ def _episodes(
     reason = np.concatenate([_reasons(end_bits, rules.flag_slots), np.full(len(tail_start), REASON_CUT, np.int8)])
     flag_known = ~tail | (not rules.previous_row)
 
-    column, rank = start // _SHIFT, start % _SHIFT
-    kept = length > 0
-    columns = (column, rank, length, reason, seen, settled, flag_known, has_reset_row)
-    column, rank, length, reason, seen, settled, flag_known, has_reset_row = (x[kept] for x in columns)
-    start_row = ranks.rows(column, rank)
-    order = np.lexsort((column, start_row))
+    unknown = np.zeros(len(start), np.int64)
     table = Episodes(
-        np.arange(len(rank)), column, rank, length, start_row, reason, seen, settled, flag_known, has_reset_row
-    ).take(order)
-    return table._replace(number=np.arange(len(rank))), len(segments["start"]) * drop
+        number=unknown,
+        column=start // _SHIFT,
+        start=start % _SHIFT,
+        length=length,
+        start_row=unknown,
+        reason=reason,
+        start_seen=seen,
+        settled=settled,
+        last_flag_known=flag_known,
+        has_reset_row=has_reset_row,
+    ).take(length > 0)
+    table = table._replace(start_row=ranks.rows(table.column, table.start))
+    table = table.take(np.lexsort((table.column, table.start_row)))
+    return table._replace(number=np.arange(len(table.length))), len(segments["start"]) * drop
 
 
 def _reasons(bits: np.ndarray, slots: tuple[str, ...]) -> np.ndarray:
