@@ -131,7 +131,8 @@ def test_every_analysis_is_the_same_however_runs_are_stored(storage, parts, file
     for name, analysis in ANALYSES.items():
         assert_same(analysis(whole), analysis(want)), name
     pd.testing.assert_frame_equal(tl.episode_table(whole), tl.episode_table(want), check_dtype=False)
-    pd.testing.assert_frame_equal(tl.to_dataframe(whole), tl.to_dataframe(want), check_dtype=False)
+    # Zarr may give variables in another order.
+    pd.testing.assert_frame_equal(tl.to_dataframe(whole), tl.to_dataframe(want), check_dtype=False, check_like=True)
 
 
 @pytest.mark.parametrize("storage", STORAGE)
@@ -180,7 +181,8 @@ def test_the_whole_goes_to_a_file_and_back(storage, target, parts, files, tmp_pa
     path = tmp_path / "whole"
     if target == "netcdf":
         whole.to_netcdf(path, engine="h5netcdf")
-        assert not [name for name in ("obs", "action") if sum(reads.get(name, [])) > whole[name].size]
+        times = 1 if xr.__version__ >= "2026" else 3  # older ones read each variable three times to write it
+        assert not [name for name in ("obs", "action") if sum(reads.get(name, [])) > times * whole[name].size]
         back = stack.enter_context(xr.open_dataset(path, engine="h5netcdf"))
     else:
         whole.to_zarr(path)
