@@ -138,3 +138,30 @@ def host_bytes(ds: xr.Dataset, name: str) -> int:
     """Return the bytes of all transitions of a field."""
     variable = ds.variables[name]
     return int(ds["length"].sum()) * int(np.prod(variable.shape[2:])) * variable.dtype.itemsize
+
+
+def random_key(rng: np.random.Generator, size: int) -> Any:
+    """Return an int, a slice or an index array for an axis."""
+    match rng.integers(4):
+        case 0:
+            return int(rng.integers(-size, size))
+        case 1:
+            start, stop = np.sort(rng.integers(0, size + 1, 2)).tolist()
+            return slice(start, stop, int(rng.integers(1, 3)))
+        case 2:
+            return rng.integers(-size, size, rng.integers(1, 4)).tolist()
+        case _:
+            return slice(None)
+
+
+def random_rollout(seed: int = 0, ends: float = 0.15, rows: int = 40, envs: int = 5) -> dict[str, np.ndarray]:
+    """Return a rollout of noise, in which each step is an episode's last with probability `ends`."""
+    rng = np.random.default_rng(seed)
+    ended = rng.random((rows, envs)) < ends
+    return {
+        "obs": rng.normal(size=(rows, envs, 2)).astype(np.float32),
+        "action": rng.integers(0, 4, (rows, envs)).astype(np.int32),
+        "reward": rng.normal(size=(rows, envs)).astype(np.float32),
+        "terminated": ended,
+        "truncated": np.zeros_like(ended),
+    }

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
@@ -30,3 +31,13 @@ if "benchmark" not in sys.argv:
 def _close_figures():
     yield
     plt.close("all")
+
+
+@pytest.fixture(params=["no episode", "off"])
+def blank(request):
+    """A Dataset of no episode and no field."""
+    import trajlab as tl
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return tl.from_episodes([]) if request.param == "no episode" else tl.Recorder(enabled=False).to_dataset()

@@ -1,7 +1,6 @@
 """Histograms of actions: visible counts, a plain loop, and what does not change them."""
 
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -401,17 +400,6 @@ def test_no_episode(field):
     result = tl.action_histogram(make_dataset([]), field, by="env")
     assert result["count"].sum() == 0
     assert result.sizes["env"] == 0
-
-
-BLANK = {"no episode": lambda: tl.from_episodes([]), "off": lambda: tl.Recorder(enabled=False).to_dataset()}
-
-
-@pytest.fixture(params=BLANK)
-def blank(request):
-    """A Dataset of no episode and no field."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return BLANK[request.param]()
 
 
 def test_no_episode_and_no_field(blank):

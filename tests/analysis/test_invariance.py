@@ -5,20 +5,9 @@ import itertools
 import numpy as np
 import pytest
 import xarray as xr
+from chunks import random_rollout
 
 import trajlab as tl
-
-
-def rollout(rows=40, envs=5, seed=0):
-    rng = np.random.default_rng(seed)
-    ended = rng.random((rows, envs)) < 0.15
-    return {
-        "obs": rng.normal(size=(rows, envs, 2)).astype(np.float32),
-        "action": rng.integers(0, 4, (rows, envs)).astype(np.int32),
-        "reward": rng.normal(size=(rows, envs)).astype(np.float32),
-        "terminated": ended,
-        "truncated": np.zeros_like(ended),
-    }
 
 
 def recorded(chunk, edges, columns=slice(None)):
@@ -46,14 +35,14 @@ def assert_same(got, want):
 
 @pytest.mark.parametrize("statistic", STATISTICS.values(), ids=list(STATISTICS))
 def test_cuts_of_chunks_and_order_of_environments(statistic):
-    chunk = rollout()
+    chunk = random_rollout()
     want = statistic(recorded(chunk, [0, 40]))
     assert_same(statistic(recorded(chunk, [0, 7, 14, 15, 33, 40])), want)
     assert_same(statistic(recorded(chunk, [0, 20, 40], np.array([3, 1, 4, 0, 2]))), want)
 
 
 def test_runs_put_together_are_groups():
-    first, second = (tl.from_rollout(rollout(seed=seed)) for seed in (0, 1))
+    first, second = (tl.from_rollout(random_rollout(seed)) for seed in (0, 1))
     both = tl.concat([first, second], run=["a", "b"])
     counts = tl.action_histogram(both, by="run")["count"]
     trace = tl.state_trace(both, "obs", by="run")
@@ -65,7 +54,7 @@ def test_runs_put_together_are_groups():
 
 
 def test_the_given_dataset_stays_as_it_is():
-    ds = tl.from_rollout(rollout()).load()
+    ds = tl.from_rollout(random_rollout()).load()
     before = ds.copy(deep=True)
     for statistic in STATISTICS.values():
         statistic(ds)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from chunks import random_rollout
 from xarray.backends.h5netcdf_ import H5NetCDFArrayWrapper
 from xarray.backends.zarr import ZarrArrayWrapper
 
@@ -19,23 +20,11 @@ RUNS = ["sac", "ppo", "a2c"]
 ENDS = {"sac": 0.05, "ppo": 0.1, "a2c": 0.3}
 
 
-def rollout(seed, ends, rows=40, envs=4):
-    rng = np.random.default_rng(seed)
-    ended = rng.random((rows, envs)) < ends
-    return {
-        "obs": rng.normal(size=(rows, envs, 2)).astype(np.float32),
-        "action": rng.integers(0, 4, (rows, envs)).astype(np.int32),
-        "reward": rng.normal(size=(rows, envs)).astype(np.float32),
-        "terminated": ended,
-        "truncated": np.zeros_like(ended),
-    }
-
-
 def recorded(number):
     """Return the lazy Dataset of a recorder, of two chunks."""
     recorder = tl.Recorder()
     for chunk in range(2):
-        recorder.record(rollout(10 * number + chunk, ENDS[RUNS[number]]))
+        recorder.record(random_rollout(10 * number + chunk, ENDS[RUNS[number]], envs=4))
     return recorder.to_dataset()
 
 

@@ -1,23 +1,11 @@
 """Plots of next to nothing, with texts of any kind and keywords by any alias."""
 
-import warnings
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
 import trajlab as tl
-
-BLANK = {"no episode": lambda: tl.from_episodes([]), "off": lambda: tl.Recorder(enabled=False).to_dataset()}
-
-
-@pytest.fixture(params=BLANK)
-def blank(request):
-    """A Dataset of no episode and no field."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return BLANK[request.param]()
 
 
 @pytest.fixture

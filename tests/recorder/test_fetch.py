@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from chunks import assert_holds, host_bytes, make_chunk
+from chunks import assert_holds, host_bytes, make_chunk, random_key
 
 import trajlab as tl
 import trajlab.block.read
@@ -266,20 +266,6 @@ def test_nothing_passes_beside_the_gate(path, what):
     path.gate.is_shut = True
     with pytest.raises(PermissionError, match="the gate is shut"):
         READS[what](ds)
-
-
-def random_key(rng, size):
-    """Return an int, a slice or an index array for an axis."""
-    match rng.integers(4):
-        case 0:
-            return int(rng.integers(-size, size))
-        case 1:
-            start, stop = np.sort(rng.integers(0, size + 1, 2)).tolist()
-            return slice(start, stop, int(rng.integers(1, 3)))
-        case 2:
-            return rng.integers(-size, size, rng.integers(1, 4)).tolist()
-        case _:
-            return slice(None)
 
 
 @pytest.mark.parametrize("name", ["serial", "obs.position", "obs.image"])

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from chunks import assert_holds, host_bytes, make_chunk
+from chunks import assert_holds, host_bytes, make_chunk, random_key
 from sharding.meshes import blocks_of, make_mesh, pointers, put
 
 import trajlab as tl
@@ -143,20 +143,6 @@ def test_copies_along_another_mesh_axis_are_read_once(kind, gate):
 
 
 # Cells that are split themselves -----------------------------------------------------------------------------
-
-
-def random_key(rng, size):
-    """Return an int, a slice or an index array for an axis."""
-    match rng.integers(4):
-        case 0:
-            return int(rng.integers(-size, size))
-        case 1:
-            start, stop = np.sort(rng.integers(0, size + 1, 2)).tolist()
-            return slice(start, stop, int(rng.integers(1, 3)))
-        case 2:
-            return rng.integers(-size, size, rng.integers(1, 4)).tolist()
-        case _:
-            return slice(None)
 
 
 @pytest.mark.parametrize("image", [(None, "d"), (None, "d", "m")], ids=str)

@@ -51,7 +51,7 @@ def append(
     if not isinstance(buffer, Buffer):
         raise TypeError(f"append() got a {type(buffer).__name__}; expected a buffer that init_buffer() made")
     spec = buffer.spec
-    plan = spec.plan.with_num_envs(_num_envs(buffer))
+    plan = spec.plan.for_width(buffer.flags.shape[-1])
     sources = find_sources(chunk, extra, spec.convention, spec.fields)
     fit = Fit(plan)
     leaves = fit.leaves_of(sources)
@@ -106,13 +106,6 @@ def _write(
         iteration=first + (spec.updates - 1),
         spec=spec,
     )
-
-
-def _num_envs(buffer: Buffer) -> int:
-    """Return the number of environments by the buffer's width, where all of them are recorded."""
-    layout = buffer.spec.plan.layout
-    width = buffer.flags.shape[-1]
-    return layout.num_envs if width == layout.width else width
 
 
 def _iteration(buffer: Buffer, given: Any) -> jax.Array:

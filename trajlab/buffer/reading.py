@@ -102,10 +102,11 @@ def _check_buffer(buffer: Any) -> None:
         raise TypeError(f"to_dataset() got a {type(buffer).__name__}; expected a buffer that init_buffer() made")
     leads = buffer.rows.ndim
     for name, own in (("iterations", 1), ("flags", 2), ("states", 2), ("started", 2), ("iteration", 0)):
-        if getattr(buffer, name).shape[: -own or None] != buffer.rows.shape:
+        array = getattr(buffer, name)
+        if array.shape[: max(array.ndim - own, 0)] != buffer.rows.shape:
             raise ValueError(
-                f"the buffer's arrays have not the same leading axes: {leads} of `rows`, "
-                f"{getattr(buffer, name).ndim - own} of `{name}`; return all of it with the same out_axes"
+                f"the buffer's arrays have not the same leading axes: {leads} of `rows`, {array.ndim - own} of "
+                f"`{name}`; return all of it with the same out_axes"
             )
     for leaf in jax.tree.leaves(buffer):
         if isinstance(leaf, jax.ShapeDtypeStruct):
@@ -137,10 +138,7 @@ def _letters(axes: Any, count: int) -> str:
 
 def _layout(buffer: Buffer, lead: tuple[int, ...], letters: str) -> Layout:
     """Return the layout of the rows with the leading axes merged into the environments."""
-    layout = buffer.spec.plan.layout
-    width = buffer.flags.shape[-1]
-    if width != layout.width:
-        layout = buffer.spec.plan.with_num_envs(width).layout
+    layout = buffer.spec.plan.for_width(buffer.flags.shape[-1]).layout
     twice = {"T", "U", *(letter for letter, _ in layout.sizes)} & set(letters)
     if twice:
         raise ValueError(f"axes={letters!r}: {', '.join(map(repr, sorted(twice)))} is an axis of the chunks already")

@@ -86,21 +86,21 @@ class Plan:
             if (twin := roles.counterpart("next_observation", leaf)) and self._name_of(twin) and self._name_of(leaf)
         }
 
-    def with_num_envs(self, num_envs: int) -> "Plan":
-        """Return the plan for another number of environments: `shard_map` gives a function its device's share of them.
+    def for_width(self, width: int) -> "Plan":
+        """Return the plan for arrays of another width: `shard_map` gives a function its device's share of them.
 
         Raises ValueError where the environments cannot be told apart by their number alone.
         """
         layout = self.layout
-        if num_envs == layout.num_envs:
+        if width == layout.width:
             return self
         if layout.columns is not None or len(layout.sizes) != 1:
             raise ValueError(
-                f"the buffer is {num_envs} environments wide, and was made for {layout.num_envs}; a buffer that is "
-                "split over devices records all environments of one axis: leave out envs= and further letters of axes="
+                f"the buffer is {width} environments wide, and was made for {layout.width}; a buffer that is split "
+                "over devices records all environments of one axis: leave out envs= and further letters of axes="
             )
         narrow = copy.copy(self)
-        narrow.layout = dataclasses.replace(layout, sizes=(("N", num_envs),))
+        narrow.layout = dataclasses.replace(layout, sizes=(("N", width),))
         return narrow
 
     def _check_counterparts(self, stored: tuple[Field, ...]) -> None:

@@ -3,6 +3,7 @@
 This is the only module that touches xarray's internals.
 """
 
+import abc
 import hashlib
 import uuid
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ Inner = tuple[Any, ...]
 """One int, slice or 1-D array for each axis behind the leading ones."""
 
 
-class LazyArray(BackendArray):
+class LazyArray(BackendArray, abc.ABC):
     """An array that is read by cells: its leading axes pointwise, the axes behind them orthogonally.
 
     Subclasses set `lead` (how many axes lead: 2 for episode and time, 1 for episode) and implement `read`.
@@ -44,9 +45,9 @@ class LazyArray(BackendArray):
         self.dtype = np.dtype(dtype)
         self.token = uuid.uuid4().hex
 
+    @abc.abstractmethod
     def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
         """Return the values (M, ...) of cells, given as `lead` index arrays (M,) that are in range."""
-        raise NotImplementedError
 
     def outer(self, keys: tuple[Any, ...]) -> np.ndarray:
         """Return the block that one int, slice or 1-D array per axis selects orthogonally, all in range."""

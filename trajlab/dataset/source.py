@@ -1,5 +1,6 @@
 """What a Dataset reads from: a log as it stood, and the episodes found in it."""
 
+import abc
 import dataclasses
 from typing import Any
 
@@ -70,9 +71,9 @@ class PerTransition(LazyArray):
         out[there] = values
         return out
 
+    @abc.abstractmethod
     def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
         """Return the values of transitions."""
-        raise NotImplementedError
 
     def cells_of(self, vectors: list[np.ndarray]) -> int:
         """Return how many cells of a block are transitions."""
