@@ -7,6 +7,7 @@ SCHEMA = 1
 EPISODE = "episode"
 TIME = "time"
 FIELD = "field"
+AGENT = "agent"
 TRANSITION = "transition"
 RUN = "run"
 QUANTILE = "quantile"
@@ -21,6 +22,8 @@ COMPLETE = "complete"
 START_SEEN = "start_seen"
 FINAL_KNOWN = "final_known"
 ITERATION = "iteration"
+ALIVE = "alive"
+"""Where a recording has several agents: whether one takes part in a transition."""
 
 EPISODE_COORDS = (
     LENGTH,
@@ -50,6 +53,8 @@ PADDING_ATTR = "padding"
 RECORDED_DTYPE_ATTR = "recorded_dtype"
 ROLE_ATTR = "role"
 """Attribute of a field that fills a slot of the convention: `"action"`, `"reward"`, `"observation"`."""
+AGENT_ATTR = "agent"
+"""Attribute of a field of agents: `"*"` where it has the dim `agent`, the agent's name where it is one agent's."""
 AXIS_ROLE = "axis"
 """The role of an episode coordinate that was an axis of the arrays, as seeds are."""
 

@@ -18,9 +18,10 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, bin_middles, even_edges
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.discrete import as_discrete, discrete_kind, either
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels, spread_values
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
@@ -51,6 +52,8 @@ def action_histogram(
     groups: GroupsArgument = None,
 ) -> xr.Dataset:
     """Count how often each action was taken, over all transitions, those of cut episodes too.
+
+    Where several agents share an environment, those that are done do not count (`alive` is False).
 
     Bools, integers and text are counted one by one, also where `where` has made floats of integers; other
     numbers in bins.
@@ -147,10 +150,13 @@ def _count_values(
     """Count each value; return counts (group, component, value), the coordinates and attributes."""
     counter = ValueCounter(groups.size, component_count(ds[name].variable))
     num_nan = 0
-    for batch in iter_flat(ds, [name, *groups.fields]):
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
-        num_nan += 0 if missing is None else int(missing.sum())
-        counter.add(values, groups.index(batch), missing)
+        dead = alive.missing(batch, batch.values[name].shape)
+        if missing is not None:
+            num_nan += int((missing if dead is None else missing & ~dead).sum())
+        counter.add(values, groups.index(batch), either(missing, dead))
     _report_nan(num_nan, name)
     values, counts = counter.result()
     values, counts = spread_values(values, counts) if labels is None else on_labels(values, counts, labels, name)
@@ -167,8 +173,10 @@ def _count_bins(
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
     edges = _edges(ds, name, bins)
     counter = BinCounter(edges, groups.size, component_count(ds[name].variable))
-    for batch in iter_flat(ds, [name, *groups.fields]):
-        counter.add(as_rows(batch.values[name]), groups.index(batch))
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
+        dead = alive.missing(batch, batch.values[name].shape)
+        counter.add(as_rows(batch.values[name]), groups.index(batch), dead)
     _report_nan(counter.nan, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords = {
@@ -189,8 +197,11 @@ def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
             raise ValueError(f"bins={bins!r}; expected a number of bins, at least 1, or ascending edges")
         found = RangeFinder()
-        for batch in iter_flat(ds, [name]):
-            found.add(as_rows(batch.values[name]))
+        alive = AliveRows.of(ds, name)
+        for batch in iter_flat(ds, [name, *alive.needed]):
+            dead = alive.missing(batch, batch.values[name].shape)
+            rows = as_rows(batch.values[name])
+            found.add(rows if dead is None else rows[~dead])
         return even_edges(found.smallest, found.largest, int(bins))
     edges = np.asarray(bins, np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():

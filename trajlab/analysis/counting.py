@@ -118,18 +118,21 @@ class BinCounter:
         self.counts = np.zeros((groups, components, len(self.edges) - 1), np.int64)
         self.nan = self.below = self.above = 0
 
-    def add(self, values: np.ndarray, group: np.ndarray | None = None) -> None:
-        """Count `values` (M, component); entries of `group` (M,) below 0 are left out."""
+    def add(self, values: np.ndarray, group: np.ndarray | None = None, missing: np.ndarray | None = None) -> None:
+        """Count `values` (M, component) that are not `missing`; entries of `group` (M,) below 0 are left out."""
         if group is not None and group.min(initial=0) < 0:
             kept = group >= 0
             values, group = values[kept], group[kept]
+            missing = None if missing is None else missing[kept]
         values = values.astype(np.float64)
         inside = (values >= self.edges[0]) & (values <= self.edges[-1])
+        counted = True if missing is None else ~missing
+        inside &= counted
         whole = bool(inside.all())
         if not whole:
-            self.nan += int(np.isnan(values).sum())
-            self.below += int((values < self.edges[0]).sum())
-            self.above += int((values > self.edges[-1]).sum())
+            self.nan += int((np.isnan(values) & counted).sum())
+            self.below += int(((values < self.edges[0]) & counted).sum())
+            self.above += int(((values > self.edges[-1]) & counted).sum())
             values = np.where(inside, values, self.edges[0])
         index = _table_index(bin_index(values, self.edges), group, self.counts.shape[-1])
         index = index.reshape(-1) if whole else index[inside]

@@ -17,6 +17,7 @@ from trajlab.analysis.common import (
     units_of,
 )
 from trajlab.analysis.cut import fair_codes
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
@@ -49,7 +50,8 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     Returns
     -------
     DataArray
-        float64, dims (episode, ...), with the coordinates of the episodes. The return of a cut episode, or of
+        float64, dims (episode, ...), with the coordinates of the episodes. Rewards of an agent that is done do not
+        count (`alive` is False). The return of a cut episode, or of
         one whose start was not seen, is that of the part that was recorded: `complete` tells. A NaN among the
         rewards that count makes the return NaN, and a warning says how many there are; with a discount of 0 only
         the first reward counts.
@@ -105,8 +107,11 @@ def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
     has_nan = np.zeros(len(sums), bool)
-    for batch in iter_flat(ds, [name]):
-        _add_discounted(sums, has_nan, as_rows(batch.values[name]), batch, float(discount))
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *alive.needed]):
+        rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
+        rows = rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
+        _add_discounted(sums, has_nan, rows, batch, float(discount))
     undefined = np.isnan(sums).any(axis=1) & ~has_nan
     for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
         if count:

@@ -21,11 +21,12 @@ from trajlab.analysis.common import (
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.moments import Moments, Packer
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import MEAN, QUANTILE, QUANTILES, STD, TIME, TRACE_NAMES, N
+from trajlab.names import AGENT, MEAN, QUANTILE, QUANTILES, STD, TIME, TRACE_NAMES, N
 
 DEFAULT_QUANTILES = (0.1, 0.5, 0.9)
 MAX_PACKED = 2**30
@@ -42,7 +43,8 @@ def state_trace(
 ) -> xr.Dataset:
     r"""Return mean, deviation and quantiles of a field at each step, over the episodes that are still alive.
 
-    At step `t` these are the `n` episodes longer than `t`, those cut later than `t` too:
+    At step `t` these are the `n` episodes longer than `t`, those cut later than `t` too; for a field of agents, those
+    in which the agent still takes part:
 
     .. math:: \mathrm{mean}_t = \frac{1}{n_t} \sum_{e:\, L_e > t} x_{e,t}, \qquad
               \mathrm{std}_t^2 = \frac{1}{n_t} \sum_{e:\, L_e > t} (x_{e,t} - \mathrm{mean}_t)^2
@@ -69,8 +71,8 @@ def state_trace(
     Dataset
         `mean`, `std` (population, ddof 0) and `quantiles` (linear between the two nearest values), float64, dims
         (by, time, ...) and (quantile, by, time, ...) with the field's own dims last; `n`, int64, dims
-        (by, time). Where `n` is 0 they are NaN. A NaN in the field makes all of them NaN at its step, and a
-        warning says how many steps that concerns.
+        (by, time), and `agent` for a field of agents. Where `n` is 0 they are NaN. A NaN in the field makes all of
+        them NaN at its step, and a warning says how many steps that concerns.
 
     Raises
     ------
@@ -102,7 +104,7 @@ def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers 
     parts = [_trace(part, name, groups, levels) for part in _time_ranges(ds, name, len(levels) > 0)]
     counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
     _report_nan(mean, counts, name)
-    return _labelled(ds, name, groups, levels, counts[..., 0], mean, std, bands)
+    return _labelled(ds, name, groups, levels, counts, mean, std, bands)
 
 
 def _check_quantiles(quantiles: Any) -> np.ndarray:
@@ -135,46 +137,61 @@ def _trace(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return counts (group, time, 1), mean and std (group, time, component), quantiles (quantile, group, ...)."""
     cells = Cells.of(ds)
+    alive = AliveRows.of(ds, name)
     variable = ds[name].variable
     steps, width = len(cells.labels), component_count(variable)
-    size = groups.size * steps
-    counts = _count(ds, groups, cells)
-    moments = Moments(size, width)
-    packer = Packer(counts, width, _packed_dtype(variable.dtype)) if len(quantiles) else None
-    for batch in iter_flat(ds, [name, *groups.fields]):
-        index, rows = _place(batch, groups, cells), as_rows(batch.values[name])
+    size = groups.size * steps * alive.num_agents
+    counts = _count(ds, groups, cells, alive)
+    moments = Moments(size, width // alive.num_agents)
+    packer = Packer(counts, moments.width, _packed_dtype(variable.dtype)) if len(quantiles) else None
+    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
+        index, rows = _alive_rows(_place(batch, groups, cells), batch.values[name], batch, alive)
         if index.min(initial=0) < 0:
             index, rows = index[index >= 0], rows[index >= 0]
         moments.add(index, rows)
         if packer is not None:
             packer.add(index, rows)
     mean, std = moments.result(counts)
-    bands = packer.quantiles(quantiles) if packer is not None else np.zeros((0, size, width))
+    bands = packer.quantiles(quantiles) if packer is not None else np.zeros((0, size, moments.width))
     shape = (groups.size, steps)
     return (
-        counts.reshape(*shape, 1),
+        counts.reshape(*shape, alive.num_agents),
         mean.reshape(*shape, width),
         std.reshape(*shape, width),
         bands.reshape(len(quantiles), *shape, width),
     )
 
 
+def _alive_rows(
+    index: np.ndarray, values: np.ndarray, batch: FlatBatch, alive: AliveRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places ``index * agents + agent`` and rows (K, component) of the agents that take part in transitions."""
+    takes_part = alive.mask(batch)
+    if takes_part is None:
+        return index, as_rows(values)
+    index = np.where(
+        index[:, np.newaxis] < 0, -1, index[:, np.newaxis] * alive.num_agents + np.arange(alive.num_agents)
+    )
+    return index[takes_part], as_rows(alive.by_agent(values)[takes_part])
+
+
 def _packed_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64) if dtype.kind == "O" else dtype
 
 
-def _count(ds: xr.Dataset, groups: Groups, cells: Cells) -> np.ndarray:
-    """Return how many transitions stand at each place (group * time,), from lengths alone where these tell."""
+def _count(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) -> np.ndarray:
+    """Return how many transitions stand at each place (group * time * agent,), from lengths alone where these tell."""
     steps = len(cells.labels)
-    if not groups.fields:
+    if not (groups.fields or alive.needed):
         group = np.zeros(len(cells.counts), np.intp) if groups.of_episode is None else groups.of_episode
         kept = group >= 0
         last = np.bincount(group[kept] * (steps + 1) + cells.counts[kept], minlength=groups.size * (steps + 1))
         table = last.reshape(groups.size, steps + 1)
         return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].reshape(-1)
-    counts = np.zeros(groups.size * steps, np.int64)
-    for batch in iter_flat(ds, groups.fields):
-        index = _place(batch, groups, cells)
+    counts = np.zeros(groups.size * steps * alive.num_agents, np.int64)
+    for batch in iter_flat(ds, [*groups.fields, *alive.needed]):
+        places = _place(batch, groups, cells)
+        index, _ = _alive_rows(places, np.zeros((len(places), alive.num_agents)), batch, alive._replace(axis=0))
         counts += np.bincount(index[index >= 0], minlength=len(counts))
     return counts
 
@@ -191,7 +208,8 @@ def _place(batch: FlatBatch, groups: Groups, cells: Cells) -> np.ndarray:
 
 
 def _report_nan(mean: np.ndarray, counts: np.ndarray, name: str) -> None:
-    steps = int((np.isnan(mean).any(axis=-1, keepdims=True) & (counts > 0)).any(axis=(0, 2)).sum())
+    of_agent = mean.reshape(*counts.shape, mean.shape[-1] // counts.shape[-1])
+    steps = int((np.isnan(of_agent).any(axis=-1) & (counts > 0)).any(axis=(0, 2)).sum())
     if steps:
         warn_user(f"state_trace: {name!r} has NaN, and so has its trace, at {steps} of {mean.shape[1]} steps")
 
@@ -207,20 +225,32 @@ def _labelled(
     bands: np.ndarray,
 ) -> xr.Dataset:
     """Return what was reduced as a Dataset."""
-    inner = ds[name].shape[2:]
     lead = mean.shape[0 if groups.dims else 1 : 2]
     dims = (*groups.dims, TIME, *inner_dims(ds, name))
+    alive = AliveRows.of(ds, name)
+    of_agents = () if alive.axis is None else (AGENT,)
     units, title = units_of(ds, name), title_of(ds, name)
     what = "episodes alive" if not groups.fields else "transitions"
+    counts = counts.reshape(*lead, alive.num_agents) if of_agents else counts.reshape(lead)
+    mean, std, bands = (_as_field(values, lead, ds[name].shape[2:], alive.axis) for values in (mean, std, bands))
     variables: dict[str, Any] = {
-        MEAN: (dims, mean.reshape(*lead, *inner), {"long_name": f"mean of {title}", **units}),
-        STD: (dims, std.reshape(*lead, *inner), {"long_name": f"standard deviation of {title}", **units}),
-        N: (dims[: len(lead)], counts.reshape(lead), {"long_name": what}),
+        MEAN: (dims, mean[0], {"long_name": f"mean of {title}", **units}),
+        STD: (dims, std[0], {"long_name": f"standard deviation of {title}", **units}),
+        N: ((*dims[: len(lead)], *of_agents), counts, {"long_name": what}),
     }
     time = np.sort(ds[TIME].values)
     coords = {TIME: (TIME, time, ds[TIME].attrs), **groups.coords(), **inner_coords(ds, name)}
     if len(levels):
         attrs = {"long_name": f"quantiles of {title}", **units}
-        variables[QUANTILES] = ((QUANTILE, *dims), bands.reshape(len(levels), *lead, *inner), attrs)
+        variables[QUANTILES] = ((QUANTILE, *dims), bands, attrs)
         coords[QUANTILE] = (QUANTILE, levels)
     return xr.Dataset(variables, coords, made_by(ds, "state_trace", name))
+
+
+def _as_field(values: np.ndarray, lead: tuple[int, ...], inner: tuple[int, ...], axis: int | None) -> np.ndarray:
+    """Return values (..., group, time, component) as (quantile, *lead, *inner); components go by agents first."""
+    lead = (values.shape[0] if values.ndim == 4 else 1, *lead)
+    if axis is None:
+        return values.reshape(*lead, *inner)
+    others = [size for place, size in enumerate(inner) if place != axis]
+    return np.moveaxis(values.reshape(*lead, inner[axis], *others), len(lead), len(lead) + axis)

@@ -10,6 +10,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.analysis.common import field_of, is_blank
 from trajlab.analysis.returns import sum_rewards
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
 from trajlab.dataset.flat import read_flat
@@ -112,7 +113,8 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
         Index `episode` and `time`, as `xarray.Dataset.to_dataframe` has it, without padding;
         ``.reset_index()`` makes columns of them. Columns: what tells the rows' origins apart (`run`, `env`,
         coordinates over `episode` that were added, `iteration`), then one per component, named as by
-        `stack_fields`, in the field's own dtype. What describes whole episodes is in `episode_table`, and
+        `stack_fields`, in the field's own dtype. Where agents share an environment, ``alive[x]`` says which of them
+        take part; the values of the others are as recorded. What describes whole episodes is in `episode_table`, and
         joins on the index: ``df.join(tl.episode_table(ds)["end_reason"])``.
 
     Raises
@@ -138,7 +140,9 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
     cells = Cells.of(ds)
     episode, time = cells.span(0, len(cells)).locate()
     columns = {name: ds[name].values[episode] for name in _origins(ds)}
-    columns |= _component_columns(ds, [names.ITERATION] * (names.ITERATION in ds.data_vars) + chosen)
+    of_agents = any(AliveRows.of(ds, name).needed for name in chosen)
+    before = [names.ITERATION] * (names.ITERATION in ds.data_vars) + [names.ALIVE] * of_agents
+    columns |= _component_columns(ds, before + chosen)
     index = pd.MultiIndex(
         levels=[ds[names.EPISODE].values, cells.labels],
         codes=[episode, np.searchsorted(cells.labels, time)],

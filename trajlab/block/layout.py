@@ -15,6 +15,9 @@ RESET, GAP = np.uint8(16), np.uint8(32)
 ENDS = np.uint8(TERMINATED | TRUNCATED | DONE)
 MARKS = np.uint8(RESET | GAP)
 
+EVERY_AGENT = "*"
+"""Marks a field with an axis of agents; one that belongs to a single agent is marked with its name."""
+
 FLAG_BITS = {"terminated": TERMINATED, "truncated": TRUNCATED, "done": DONE}
 
 
@@ -42,6 +45,8 @@ class Field:
         Stored to make other variables from, but no variable itself.
     is_key : bool
         Recorded as PRNG keys.
+    agent : str
+        ``"*"`` where the first axis of a cell is that of agents, an agent's name where the field is its alone.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Field:
     role: str = ""
     hidden: bool = False
     is_key: bool = False
+    agent: str = ""
 
     @property
     def cell_bytes(self) -> int:

@@ -5,6 +5,7 @@ import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
+from trajlab.capture.axes import check_axes, plain_axes
 from trajlab.capture.named import NAMED
 from trajlab.capture.tree import under
 from trajlab.errors import check_option, did_you_mean, unknown_name
@@ -65,13 +66,27 @@ class Convention:
         Whether a row carries its own flags or those of the row before. ``"auto"`` assumes ``"row"``.
     axes : str
         Letters of the leading axes, in the arrays' order: T time, N environments, U updates (joined to
-        time); any other letter is merged into the environments and becomes an episode coordinate.
+        time); any other letter is merged into the environments and becomes an episode coordinate. Parentheses
+        stand around axes that were flattened into one: ``"(UN)T"``, which needs ``Recorder(num_envs=)``.
         ``"auto"`` assumes ``"TN"``.
+    agents : sequence of str, optional
+        Names of the agents that share an environment. Arrays that differ only in an agent's name on their path
+        (``obs.scout``, ``obs.carrier``) become one field (T, N, agent, ...) where they are alike; so do arrays
+        that have the agents on an axis, with the letter A in `axes`: ``"TAN"``, or ``"T(AN)"`` where it was
+        flattened. An episode ends for all of them: when the flag under ``"__all__"`` is set, or else when those
+        of all agents are.
+    agent_done : str or None
+        Flags (T, N) of each agent which say that it takes no part in the rows that follow; from them comes
+        `alive`. ``"auto"``: those of `terminated`, `truncated` and `done` that each agent has.
+    agent_flags : {"auto", "row", "previous_row"}
+        As `flags`, for `agent_done`; ``"auto"``: as `flags`.
 
     Raises
     ------
     ValueError
         When `base` or an option is none of those known, or `axes` lacks T or N or repeats a letter.
+    TypeError
+        When a slot or `agents` is none of those listed.
     """
 
     base: str | None = None
@@ -88,6 +103,9 @@ class Convention:
     alignment: Alignment | Mapping[str, str] = "auto"
     flags: FlagsPlace = "auto"
     axes: str = "auto"
+    agents: Sequence[str] | None = None
+    agent_done: str | None = "auto"
+    agent_flags: FlagsPlace = "auto"
 
     def __post_init__(self) -> None:
         """Check the options and fill in what `base` says."""
@@ -107,7 +125,11 @@ class Convention:
                 check_option(f"alignment[{glob!r}]", value, Place)
         else:
             check_option("alignment", self.alignment, Alignment)
-        _check_axes(self.axes)
+        check_option("agent_flags", self.agent_flags, FlagsPlace)
+        if self.axes != "auto":
+            check_axes(self.axes)
+        if self.agents is not None:
+            object.__setattr__(self, "agents", _check_agents(self.agents))
         for slot in STANDARD_NAMES:
             value = getattr(self, slot)
             if not (value is None or isinstance(value, str) or callable(value)):
@@ -116,12 +138,13 @@ class Convention:
                 )
 
 
-def _check_axes(axes: str) -> None:
-    if axes == "auto":
-        return
-    letters_ok = axes.isalpha() and axes.isupper() and axes.isascii() and len(set(axes)) == len(axes)
-    if not (letters_ok and "T" in axes and "N" in axes):
-        raise ValueError(f"axes={axes!r}; expected distinct capital letters with T and N among them, such as 'TN'")
+def _check_agents(agents: Any) -> tuple[str, ...]:
+    """Return the names of agents; they are parts of dotted names, so without dots, and "__all__" is none."""
+    if isinstance(agents, str) or not isinstance(agents, Sequence) or not all(isinstance(a, str) for a in agents):
+        raise TypeError(f"agents={agents!r}; expected a list of names")
+    if not agents or len(set(agents)) < len(agents) or any(not a or "." in a or a == "__all__" for a in agents):
+        raise ValueError(f"agents={list(agents)!r}; expected names without dots, each once, '__all__' not among them")
+    return tuple(agents)
 
 
 def as_convention(convention: Any) -> Convention:
@@ -138,7 +161,9 @@ class Roles:
     """A convention applied to the fields that a chunk holds.
 
     `slots` gives, for each slot, the source names that fill it (leaves under its path); a function's result
-    stands under the slot's standard name. `found` says in words where each came from.
+    stands under the slot's standard name. `found` says in words where each came from. `axes` are the leading axes of
+    the arrays in plain form. `agents` have an axis behind these in some fields; `agent_flags` are the sources that say
+    which of them are done.
     """
 
     slots: Mapping[str, tuple[str, ...]]
@@ -148,11 +173,14 @@ class Roles:
     flags: str
     axes: str
     found: tuple[str, ...]
+    agents: tuple[str, ...] = ()
+    agent_flags: tuple[str, ...] = ()
+    agent_flags_place: str = "row"
 
     def is_moved(self, source: str, name: str) -> bool:
         """Say whether a field (its `source` in the chunk, its `name` in the Dataset) is read one row earlier."""
         fixed = ("action", "reward", *FLAG_SLOTS, "next_observation", "final_observation")
-        if any(source in self.slots[slot] for slot in fixed):
+        if source in self.agent_flags or any(source in self.slots[slot] for slot in fixed):
             return False
         if isinstance(self.alignment, str):
             return self.alignment == "result" and source in self.slots["observation"]
@@ -186,7 +214,9 @@ class Roles:
         return "; ".join(self.found)
 
 
-def apply_convention(convention: Convention, names: Sequence[str], computed: Mapping[str, list[str]]) -> Roles:
+def apply_convention(
+    convention: Convention, names: Sequence[str], computed: Mapping[str, list[str]], agent_flags: Sequence[str] = ()
+) -> Roles:
     """Find what fills each slot among the fields of a chunk.
 
     Parameters
@@ -195,7 +225,9 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
     names : sequence of str
         Dotted names in the chunk, computed ones included.
     computed : mapping of slot to list of str
-        The names under which the results of slots given as functions stand.
+        The names of what fills slots without being found by a path: results of functions, flags of all agents.
+    agent_flags : sequence of str
+        The names of the flags of each agent.
 
     Raises
     ------
@@ -233,7 +265,16 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
         found[option] = f"{shown} ({'assumed' if value == 'auto' else 'given'})"
     if isinstance(settings["alignment"], Mapping):
         settings["alignment"] = tuple(settings["alignment"].items())
-    return Roles(slots, paths, found=tuple(f"{name}={text}" for name, text in found.items()), **settings)
+    agents = tuple(convention.agents or ())
+    settings["axes"] = plain_axes(settings["axes"], has_agents=bool(agents))
+    place = settings["flags"] if convention.agent_flags == "auto" else convention.agent_flags
+    if agents:
+        found["agents"] = ", ".join(agents)
+        found["agent_done"] = f"{', '.join(agent_flags)} ({place})" if agent_flags else "none: all are alive"
+    texts = tuple(f"{name}={text}" for name, text in found.items())
+    return Roles(
+        slots, paths, **settings, found=texts, agents=agents, agent_flags=(*agent_flags,), agent_flags_place=place
+    )
 
 
 def _fill(
@@ -243,15 +284,25 @@ def _fill(
     if callable(value):
         sources = tuple(computed[slot])
         return sources, sources[0].partition(".")[0] if sources else "", "given"
+    if slot in computed:
+        (source,) = computed[slot]
+        return (source,), source, "found" if value == "auto" else "given"
     if value is None:
         return (), "", ""
     if value == "auto":
-        path = next((name for name in STANDARD_NAMES[slot] if under(name, names)), "")
-        return tuple(under(path, names)) if path else (), path, "found"
+        path = find_path(slot, value, names)
+        return tuple(under(path, names)) if path else (), path or "", "found"
     sources = tuple(under(value, names))
     if not sources:
         raise unknown_name(f"field for Convention({slot}=...)", value, names)
     return sources, value, "given"
+
+
+def find_path(slot: str, value: Any, names: Sequence[str]) -> str | None:
+    """Return the path that a slot which is no function names, None where it names none or "auto" finds none."""
+    if value != "auto":
+        return None if value is None else str(value)
+    return next((name for name in STANDARD_NAMES.get(slot, ()) if under(name, names)), None)
 
 
 def _is_like_observation(slots: Mapping[str, tuple[str, ...]], paths: Mapping[str, str], slot: str) -> bool:

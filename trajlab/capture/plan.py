@@ -16,6 +16,7 @@ from trajlab.capture.select import Fields, select_fields
 from trajlab.capture.shapes import axes_hint, check_fits_jax, fits, is_key, key_data, lead_text
 from trajlab.capture.sources import Sources
 from trajlab.errors import raise_all
+from trajlab.names import AGENT, ALIVE
 from trajlab.padding import shown_dtype
 
 HIDDEN = "final:"
@@ -54,7 +55,7 @@ class Plan:
         With `device_only` all fields live on the device, and later chunks may be traced.
         """
         self._fields, self.device_only = fields, device_only
-        self.roles = roles = apply_convention(convention, sources.names, sources.slots)
+        self.roles = roles = apply_convention(convention, sources.names, sources.slots, sources.agent_flags)
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
         self.chosen = self.choose(sources, warn=True)
         roles.check_globs([*sources.names, *self.chosen])
@@ -71,7 +72,10 @@ class Plan:
             sizes: tuple[tuple[str, int], ...] = (("N", num_envs),)
         else:
             sizes = self._sizes_of(by_name, lead, letters, num_envs)
-        stored = tuple(self._field(name, source, by_name[source], len(lead)) for name, source in self.chosen.items())
+        stored = tuple(
+            self._field(name, source, by_name[source], len(lead), sources.agent_of.get(source, ""))
+            for name, source in self.chosen.items()
+        )
         flag_leaves = [by_name[source] for source in self.flag_sources()]
         home: Home = "device" if any(self._home(leaf) == "device" for leaf in flag_leaves) else "host"
         total = math.prod(size for _, size in sizes)
@@ -133,7 +137,9 @@ class Plan:
         own = [source for found in sources.fields.values() for source in found]
         names = [name for name in sources.names if name not in finals and name not in own]
         flags = [roles.slots[slot][0] for slot in self.flag_slots]
-        chosen = select_fields(self._fields, names, sources.fields, flags, warn=warn)
+        always = [*flags, *roles.agent_flags]
+        taken = (AGENT, ALIVE) if roles.agents else ()
+        chosen = select_fields(self._fields, names, sources.fields, always, taken, warn=warn)
         recorded = set(chosen.values())
         for leaf in roles.slots["observation"]:
             final = roles.counterpart("final_observation", leaf)
@@ -161,7 +167,7 @@ class Plan:
     def _home(self, leaf: Any) -> Home:
         return "device" if self.device_only or isinstance(leaf, jax.Array) else "host"
 
-    def _field(self, name: str, source: str, leaf: Any, lead: int) -> Field:
+    def _field(self, name: str, source: str, leaf: Any, lead: int, agent: str) -> Field:
         roles, hidden = self.roles, name.startswith(HIDDEN)
         holds_keys = is_key(leaf)
         cell = key_data(leaf) if holds_keys else leaf
@@ -183,6 +189,7 @@ class Plan:
             role="" if hidden else role,
             hidden=hidden,
             is_key=holds_keys,
+            agent=agent,
         )
 
     def used_sources(self) -> list[str]:

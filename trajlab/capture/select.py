@@ -1,7 +1,7 @@
 """Which fields are recorded, and what each is called in the Dataset."""
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from trajlab.capture.tree import under
@@ -34,6 +34,7 @@ def select_fields(
     names: Sequence[str],
     computed: Mapping[str, list[str]],
     always: Sequence[str],
+    taken: Collection[str] = (),
     *,
     warn: bool,
 ) -> dict[str, str]:
@@ -49,6 +50,8 @@ def select_fields(
         The sources that the functions of a mapping gave, by their key in `fields`.
     always : sequence of str
         Sources that are recorded in any case: the flags.
+    taken : collection of str
+        Names that are reserved in this Dataset, beside those that are in every one.
     warn : bool
         Whether to warn of fields with a reserved name.
 
@@ -69,7 +72,7 @@ def select_fields(
     pairs += [(source, source) for source in always if source not in sources]
     chosen: dict[str, str] = {}
     for name, source in pairs:
-        free = free_name(name)
+        free = f"{name}_" if name in taken else free_name(name)
         if free in chosen:
             raise ValueError(f"two fields would be called {free!r}: {chosen[free]!r} and {source!r}; rename one")
         if free != name and warn:

@@ -10,6 +10,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.block.layout import Field
+from trajlab.dataset.alive import AgentRows, alive_variable
 from trajlab.dataset.labels import Labels
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.source import FieldArray, FinalArray, IterationArray, MaskArray, Source
@@ -43,6 +44,7 @@ def build_dataset(
     *,
     rules: Rules,
     finals: Sequence[FinalOrigins],
+    agents: AgentRows | None = None,
     envs: np.ndarray,
     env_coords: Mapping[str, np.ndarray],
     labels: Labels,
@@ -56,6 +58,8 @@ def build_dataset(
     rules : Rules
     finals : sequence of FinalOrigins
         One per leaf of the observation; empty where there is none.
+    agents : AgentRows, optional
+        What tells which agents take part, where the recording has several.
     envs : array (width,) int64
         The environment's own number for each column.
     env_coords : mapping of str to array (width,)
@@ -86,6 +90,8 @@ def build_dataset(
     }
     axis = {names.ROLE_ATTR: names.AXIS_ROLE}
     coords |= {name: (names.EPISODE, values[episodes.column], axis) for name, values in env_coords.items()}
+    if agents is not None:
+        coords[names.ALIVE] = alive_variable(source, agents)
     coords |= labels.coordinates()
     variables: dict[str, Any] = {
         field.name: _field_variable(source, field, labels) for field in source.view.layout.fields if not field.hidden
@@ -128,6 +134,8 @@ def _field_variable(source: Source, field: Field, labels: Labels) -> xr.Variable
         attrs[names.RECORDED_DTYPE_ATTR] = "key"
     if field.role:
         attrs[names.ROLE_ATTR] = field.role
+    if field.agent:
+        attrs[names.AGENT_ATTR] = field.agent
     return lazy_variable(dims, FieldArray(source, field.name), attrs)
 
 

@@ -10,6 +10,7 @@ from trajlab import names
 from trajlab.block.layout import Field, Layout
 from trajlab.capture.convention import Roles
 from trajlab.capture.plan import HIDDEN
+from trajlab.dataset.alive import AgentRows
 from trajlab.dataset.build import FinalOrigins, build_dataset
 from trajlab.dataset.labels import dim_names, make_labels
 from trajlab.dataset.source import Source
@@ -45,10 +46,11 @@ class Description:
         own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
         axis_labels = {name: (coords or {})[name] for name in axis_names.values() if name in (coords or {})}
         own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
-        self._labels = make_labels(layout.fields, own_dims, own_coords, units, same_dims, axis_names)
+        self._labels = make_labels(layout.fields, own_dims, own_coords, units, same_dims, axis_names, roles.agents)
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
         self._finals = _finals(layout, roles)
+        self._agents = _agents(layout, roles)
         self.rules = rules_of(layout, roles, starts_fresh=starts_fresh)
 
     def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
@@ -65,6 +67,7 @@ class Description:
             source,
             rules=self.rules,
             finals=self._finals,
+            agents=self._agents,
             envs=self.envs,
             env_coords=self._env_coords,
             labels=self._labels,
@@ -120,6 +123,14 @@ def _finals(layout: Layout, roles: Roles) -> list[FinalOrigins]:
             final = HIDDEN + field.source
             finals.append(FinalOrigins(field, final if final in stored else None, _following(layout, roles, field)))
     return finals if len(finals) == len(roles.slots["observation"]) else []
+
+
+def _agents(layout: Layout, roles: Roles) -> AgentRows | None:
+    """Return what tells which agents take part in a transition; None where there are no agents."""
+    if not roles.agents:
+        return None
+    flags = tuple(field.name for field in layout.fields if field.source in roles.agent_flags)
+    return AgentRows(len(roles.agents), flags, is_late=roles.agent_flags_place == "previous_row")
 
 
 def _following(layout: Layout, roles: Roles, observation: Field) -> str | None:

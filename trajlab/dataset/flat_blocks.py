@@ -86,7 +86,7 @@ def read_blocks(source: Source, chosen: np.ndarray, variables: Mapping[str, xr.V
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, labels, first, start, stop, table.start, is_full)
+                yield _tile(source, variables, block, labels, first, start, stop, chosen, is_full)
 
 
 def _tile(
@@ -97,24 +97,13 @@ def _tile(
     first: int,
     start: int,
     stop: int,
-    episode_start: np.ndarray,
+    chosen: np.ndarray,
     is_full: bool,
 ) -> Tile:
     """Return rows `start` to `stop` of the log, and what locates them."""
     width = source.view.layout.width
     here = functools.cache(lambda: np.ascontiguousarray(labels()[:, start - first : stop - first].T).ravel())
     valid = None if is_full else here() >= 0
-    values = {}
-    for name, variable in variables.items():
-        base = lazy_base(variable)
-        assert base is not None
-        if isinstance(base[0], FieldArray):
-            rows = source.view.read_rows(base[0].field.name, block, start, stop)
-            flat = rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
-        else:
-            assert isinstance(base[0], IterationArray)
-            flat = np.repeat(source.iteration_of(np.arange(start, stop)), width)
-        values[name] = flat if valid is None else flat[valid]
 
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
@@ -123,8 +112,21 @@ def _tile(
         return wanted(here()).astype(np.intp)
 
     def time() -> np.ndarray:
-        return wanted(np.repeat(np.arange(start, stop), width)) - episode_start[wanted(here())]
+        return wanted(np.repeat(np.arange(start, stop), width)) - source.episodes.start[chosen][wanted(here())]
 
+    values = {}
+    for name, variable in variables.items():
+        base = lazy_base(variable)
+        assert base is not None
+        assert isinstance(base[0], PerTransition)
+        if isinstance(base[0], FieldArray):
+            rows = source.view.read_rows(base[0].field.name, block, start, stop)
+            values[name] = wanted(rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:]))
+        elif isinstance(base[0], IterationArray):
+            values[name] = wanted(np.repeat(source.iteration_of(np.arange(start, stop)), width))
+        else:
+            whole = (slice(None),) * (variable.ndim - 2)
+            values[name] = base[0].recorded(chosen[episode()], time(), whole)
     return values, episode, time
 
 

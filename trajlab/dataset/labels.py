@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trajlab.block.layout import Field
+from trajlab.block.layout import EVERY_AGENT, Field
 from trajlab.errors import raise_all, unknown_name
-from trajlab.names import RESERVED, final_name, units_name
+from trajlab.names import AGENT, RESERVED, final_name, units_name
 
 Dims = Mapping[str, Sequence[str] | str]
 """Field name to the names of its own dims; an axis letter to the name of its episode coordinate."""
@@ -64,6 +64,7 @@ def make_labels(
     units: Any,
     same_dims: Mapping[str, str],
     axis_names: Mapping[str, str] | None = None,
+    agents: Sequence[str] = (),
 ) -> Labels:
     """Check `dims`, `coords` and `units` against the recorded fields, and fill in what they leave out.
 
@@ -77,6 +78,8 @@ def make_labels(
         Fields that share the dims of another: the next observation those of the observation.
     axis_names : mapping of str to str, optional
         Letters of axes merged into the environments, and the names of the coordinates they become.
+    agents : sequence of str
+        Names of the agents, the labels of the dim `agent`; `dims` need not name it.
 
     Raises
     ------
@@ -91,7 +94,13 @@ def make_labels(
         if mapping is not None and not isinstance(mapping, Mapping):
             raise TypeError(f"{what}={mapping!r}; expected a mapping of a name to what it gets, or None")
     shapes = {field.name: field.shape for field in fields if not field.hidden}
+    of_agents = {field.name for field in fields if field.agent == EVERY_AGENT}
     given = {name: dim_names(name, names) for name, names in (dims or {}).items()}
+    given |= {
+        name: (AGENT, *given[name])
+        for name in of_agents & set(given)
+        if AGENT not in given[name] and len(given[name]) < len(shapes[name])
+    }
     axes = dict(axis_names or {})
     for name in given:
         if name not in shapes:
@@ -106,15 +115,17 @@ def make_labels(
         own = given.get(name)
         twin = same_dims.get(name)
         if own is None and twin in shapes and shapes[twin] == shape:
-            own = given.get(twin) or _default_dims(twin, shape, taken)
+            own = given.get(twin) or _default_dims(twin, shape, taken, name in of_agents)
         if own is None:
-            own = _default_dims(name, shape, taken)
+            own = _default_dims(name, shape, taken, name in of_agents)
         if len(own) != len(shape):
             problems.append(
                 f"dims[{name!r}]={list(own)}: the field's cells have shape {shape}, so expected {len(shape)} names"
             )
         if len(set(own)) < len(own):
             problems.append(f"dims[{name!r}]={list(own)} has a name twice; expected one for each axis")
+        if name in of_agents and AGENT in own[1:]:
+            problems.append(f"dims[{name!r}]={list(own)}: expected {AGENT!r} first, or left out")
         reserved = sorted(set(own) & (RESERVED | set(shapes) | set(axes.values())))
         problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in reserved]
         found[name] = own
@@ -126,13 +137,17 @@ def make_labels(
     for dim, values in labels.items():
         if values.shape != (sizes[dim],):
             problems.append(f"coords[{dim!r}] has shape {values.shape}; expected ({sizes[dim]},), one label per entry")
-    one, several = _units(units or {}, found, shapes, labels, problems)
+    own_dims = {name: own[1:] if own[:1] == (AGENT,) else own for name, own in found.items()}
+    own_shapes = {name: shape[len(found[name]) - len(own_dims[name]) :] for name, shape in shapes.items()}
+    one, several = _units(units or {}, own_dims, own_shapes, labels, problems)
     raise_all(problems, "labels do not fit the fields")
-    return Labels(found, labels, one, several)
+    return Labels(found, labels | ({AGENT: np.array(agents)} if agents else {}), one, several)
 
 
-def _default_dims(name: str, shape: tuple[int, ...], taken: Collection[str]) -> tuple[str, ...]:
-    """Return `obs_dim_0`, `obs_dim_1`, ...; with underscores behind a name that is taken."""
+def _default_dims(name: str, shape: tuple[int, ...], taken: Collection[str], has_agents: bool) -> tuple[str, ...]:
+    """Return `obs_dim_0`, `obs_dim_1`, ...; with underscores behind a name that is taken; `agent` before them."""
+    if has_agents:
+        return (AGENT, *_default_dims(name, shape[1:], taken, False))
     dims = [f"{name}_dim_{i}" for i in range(len(shape))]
     for i in range(len(dims)):
         while dims[i] in taken:

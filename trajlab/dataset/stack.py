@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import (
     choose_fields,
     component_count,
@@ -48,8 +49,8 @@ def stack_fields(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> x
         Dims ``(episode, time, field)``, lazy: what is read is what is asked for. Labels of `field` are
         ``reward``, ``obs[x]`` where the field's own dim has labels, else ``obs[0]``, and ``img[0,1]`` for more
         dims. float32 where it holds every value of every field exactly (bool, integers of up to 16 bits,
-        floats of up to 32), else float64; NaN where no transition is. Units, where any are known, are the
-        coordinate ``field_units`` (field).
+        floats of up to 32), else float64; NaN where no transition is, and where an agent is done. Units, where any
+        are known, are the coordinate ``field_units`` (field).
 
     Raises
     ------
@@ -74,8 +75,10 @@ def stack_fields(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> x
     validate(ds)
     chosen = _numeric(ds, fields)
     variables = [ds.variables[name] for name in chosen]
+    alive = [AliveRows.of(ds, name) for name in chosen]
     dtype = np.float32 if all(_fits_float32(variable) for variable in variables) else np.float64
-    array = StackedArray(variables, ds[names.LENGTH].values, ds[names.TIME].values, dtype)
+    takes_part = ds.variables[names.ALIVE] if any(rows.needed for rows in alive) else None
+    array = StackedArray(variables, ds[names.LENGTH].values, ds[names.TIME].values, dtype, alive, takes_part)
     labels = [label for name in chosen for label in component_labels(ds, name)]
     coords: dict[Any, Any] = {
         name: coord for name, coord in ds.coords.items() if set(coord.dims) <= {names.EPISODE, names.TIME}
@@ -114,26 +117,39 @@ def _fits_float32(variable: xr.Variable) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Source:
-    """A field's variable and the first of its components in the stack."""
+    """A field's variable, the first of its components in the stack, and which of them count."""
 
     variable: xr.Variable
     first: int
     shape: tuple[int, ...]
+    alive: AliveRows
 
 
 class StackedArray(LazyArray):
     """Components of several variables over (episode, time, ...) behind one another, as floats, NaN as padding."""
 
-    def __init__(self, variables: Sequence[xr.Variable], length: np.ndarray, time: np.ndarray, dtype: Any) -> None:
-        """Stack variables; a cell is a transition where the label of `time` is below the episode's `length`."""
+    def __init__(
+        self,
+        variables: Sequence[xr.Variable],
+        length: np.ndarray,
+        time: np.ndarray,
+        dtype: Any,
+        alive: Sequence[AliveRows],
+        takes_part: xr.Variable | None,
+    ) -> None:
+        """Stack variables; a cell is a transition where the label of `time` is below the episode's `length`.
+
+        `alive` says of each variable which of its components count; `takes_part` is what it reads.
+        """
         counts = [component_count(variable) for variable in variables]
         super().__init__((len(length), len(time), sum(counts)), dtype)
         self.length, self.time = length, time
         firsts = np.cumsum([0, *counts])
         self.sources = [
-            _Source(variable.copy(deep=False), int(first), variable.shape[2:])
-            for variable, first in zip(variables, firsts, strict=False)
+            _Source(variable.copy(deep=False), int(first), variable.shape[2:], rows)
+            for variable, first, rows in zip(variables, firsts, alive, strict=False)
         ]
+        self.takes_part = takes_part
         self.owner = np.repeat(np.arange(len(variables)), np.array(counts, np.intp))
 
     def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
@@ -174,7 +190,25 @@ class StackedArray(LazyArray):
             keys, places = _inner_keys(source.shape, picks[here] - source.first)
             values = read(source.variable, keys)
             out[..., as_slice(here)] = values[(..., *places)] if places else values[..., np.newaxis]
+            if source.alive.needed and self.takes_part is not None:
+                out[..., here] = np.where(self._takes_part(source, keys, places, read), out[..., here], np.nan)
         return out
+
+    def _takes_part(
+        self,
+        source: _Source,
+        keys: Inner,
+        places: tuple[Any, ...],
+        read: Callable[[xr.Variable, Inner], np.ndarray],
+    ) -> np.ndarray:
+        """Return whether the agent takes part whose component each picked one of a variable is."""
+        assert self.takes_part is not None
+        axis, agent = source.alive.axis, source.alive.agent
+        if axis is not None:
+            return np.asarray(read(self.takes_part, (keys[axis],))[..., places[axis]] == 1)
+        key = () if agent is None else (slice(agent, agent + 1),)
+        alive = read(self.takes_part, key) == 1
+        return alive if key else alive[..., np.newaxis]
 
 
 def _read_points(cells: tuple[np.ndarray, ...], variable: xr.Variable, keys: Inner) -> np.ndarray:

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
-from trajlab.names import TIME, N
 from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
@@ -29,10 +27,10 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
     return strip
 
 
-def draw_alive(ax: "matplotlib.axes.Axes", result: xr.Dataset, by: str | None, looks: Sequence[_style.Look]) -> None:
-    """Draw how many episodes each step's values are from."""
-    time = result[TIME].values
-    counts = result[N].values.reshape(len(looks), len(time))
+def draw_alive(
+    ax: "matplotlib.axes.Axes", time: np.ndarray, counts: np.ndarray, by: str | None, looks: Sequence[_style.Look]
+) -> None:
+    """Draw how many episodes each step's values are from, `counts` (group, time)."""
     edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
     for count, look in zip(counts, looks, strict=True):
         height = count if len(time) else np.zeros(1)

@@ -11,6 +11,7 @@ from trajlab.analysis.common import as_rows, field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.views import unknown_episode
@@ -87,7 +88,7 @@ def plot_state_trace(
     for number, ax_ in enumerate(panels.axes):
         ax_.add_collection(behind[number])
         handles = _draw(ax_, result, {key: array[..., number] for key, array in arrays.items()}, looks, kwargs)
-        draw_alive(strips[number], result, by, looks)
+        draw_alive(strips[number], result[TIME].values, arrays[N][..., number], by, looks)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
     _label(ds, name, panels, strips, result, chosen, len(singles), titles, drawn)
     _name_drawn(panels, result, chosen, handles)
@@ -109,11 +110,11 @@ def _choose_episodes(ds: xr.Dataset, episodes: int | Iterable[int] | Literal[Fal
 
 
 def _arrays(result: xr.Dataset, by: str | None, inner: tuple[str, ...], components: int) -> dict[str, np.ndarray]:
-    """Return mean, std (group, time, component) and quantiles (group, quantile, time, component)."""
+    """Return mean, std, n (group, time, component) and quantiles (group, quantile, time, component)."""
     lead = [] if by is None else [by]
     out = {}
-    for key in (MEAN, STD):
-        values = result[key].transpose(*lead, TIME, *inner).values
+    for key in (MEAN, STD, N):
+        values = result[key].broadcast_like(result[MEAN]).transpose(*lead, TIME, *inner).values
         out[key] = values.reshape(values.shape[0] if lead else 1, result.sizes[TIME], components)
     if QUANTILES in result:
         values = result[QUANTILES].sortby(QUANTILE).transpose(*lead, QUANTILE, TIME, *inner).values
@@ -134,7 +135,11 @@ def _single_lines(
     from matplotlib.collections import LineCollection
 
     part = ds.isel({EPISODE: which})
-    found = [(b.episode, b.time, as_rows(b.values[name]).astype(np.float64)) for b in iter_flat(part, [name])]
+    alive = AliveRows.of(part, name)
+    found = []
+    for batch in iter_flat(part, [name, *alive.needed]):
+        rows, dead = as_rows(batch.values[name]).astype(np.float64), alive.missing(batch, batch.values[name].shape)
+        found.append((batch.episode, batch.time, rows if dead is None else np.where(dead, np.nan, rows)))
     grey = _style.neutral(panels.axes[0])
     shade: list[Any] = [grey] * len(which)
     if group is not None:
@@ -240,7 +245,9 @@ def _label(
 def _name_drawn(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
     if chosen.name is not None and groups:
-        counts, what = _legend.member_counts(chosen, result[N].sum(TIME).values)
+        counts, what = _legend.member_counts(
+            chosen, result[N].sum([d for d in result[N].dims if d != chosen.name]).values
+        )
         _legend.write_legend(panels, groups, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")

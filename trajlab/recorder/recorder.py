@@ -205,10 +205,19 @@ class Recorder:
         """Check a chunk, write it, and only then count it."""
         with self._lock:
             self._check_open()
-            sources = find_sources(chunk, extra, self._convention, self._fields)
             mask, envs = _as_array(mask), _as_array(envs)
             is_mask = getattr(envs, "dtype", None) == np.dtype(bool)
-            session = self._session or self._new_session(sources, is_step, envs is not None and not is_mask)
+            is_partial = envs is not None and not is_mask
+            sources = find_sources(
+                chunk,
+                extra,
+                self._convention,
+                self._fields,
+                num_envs=self._num_envs,
+                is_step=is_step,
+                is_partial=is_partial,
+            )
+            session = self._session or self._new_session(sources, is_step, is_partial)
             plan = session.plan
             if self._session is None:
                 self._check_marks(plan.layout.num_envs)
