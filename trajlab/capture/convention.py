@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 from trajlab.capture.named import NAMED
 from trajlab.capture.tree import under
-from trajlab.errors import check_option, did_you_mean, unknown_name
+from trajlab.errors import FriendlyKeyError, check_option, did_you_mean, unknown_name
 
-Slot = str | Callable[[Any], Any] | None
-"""A dotted path, a function of the chunk, None (absent) or "auto"."""
+Source = str | Callable[[Any], Any] | None
+"""A dotted path, a function of the chunk or None (absent)."""
+Slot = Source | tuple[Source, ...]
+"""A source or "auto"; or sources of which the first found counts."""
 
 Autoreset = Literal["auto", "same_step", "next_step", "disabled"]
 Place = Literal["transition", "result"]
@@ -44,7 +46,8 @@ class Convention:
     observation, action, reward : str, callable or None
         The field (dotted path, or a function of the chunk) that plays this role; None when there is none.
         A path may name a whole subtree. ``"auto"`` looks for the standard names (``obs`` or
-        ``observation``, ``action``, ``reward``).
+        ``observation``, ``action``, ``reward``). Of a tuple of these, here and in the other slots, the first that
+        is found counts: a path that the chunk holds, a function that does not return None, or None.
     terminated, truncated, done : str, callable or None
         Flags of shape (T, N), any numeric dtype, non-zero where set. With `done` and one of the two others,
         the third follows.
@@ -110,10 +113,32 @@ class Convention:
         _check_axes(self.axes)
         for slot in STANDARD_NAMES:
             value = getattr(self, slot)
-            if not (value is None or isinstance(value, str) or callable(value)):
+            sources = self.sources(slot)
+            if not sources or not all(
+                source is None or isinstance(source, str) or callable(source) for source in sources
+            ):
                 raise TypeError(
-                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto'"
+                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto', or a "
+                    "tuple of these"
                 )
+
+    def sources(self, slot: str) -> tuple[Source, ...]:
+        """Return what may fill a slot, in order; a path found under "auto" is one of its standard names."""
+        value: Slot = getattr(self, slot)
+        sources = value if isinstance(value, tuple) else (value,)
+        if "auto" not in sources:
+            return sources
+        place = sources.index("auto")
+        return (*sources[:place], *STANDARD_NAMES[slot], None, *sources[place + 1 :])
+
+    def origin(self, setting: str) -> str:
+        """Say who decided on a setting that is not "auto": "given" by the user, or by a named convention."""
+        row = NAMED[self.base] if self.base is not None else {}
+        return str(self.base) if setting in row and row[setting] == getattr(self, setting) else "given"
+
+    def mend(self, slot: str) -> str:
+        """Say what to do where a chunk lacks what a named convention needs."""
+        return f"The convention {self.base!r} reads {slot} from it; amend it: Convention({self.base!r}, {slot}='path')"
 
 
 def _check_axes(axes: str) -> None:
@@ -208,10 +233,9 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
     paths: dict[str, str] = {}
     found: dict[str, str] = {}
     for slot in STANDARD_NAMES:
-        value = getattr(convention, slot)
-        slots[slot], path, how = _fill(slot, value, names, computed)
-        if slots[slot]:
-            paths[slot], found[slot] = path, f"{'function' if callable(value) else path} ({how})"
+        slots[slot], paths[slot], text = _fill(convention, slot, names, computed)
+        if text:
+            found[slot] = text
     _check_flags(slots, names)
     missing = {slot for slot in FLAG_SLOTS if not slots[slot]}
     if len(missing) == len(FLAG_SLOTS) - 1 and "done" in missing:
@@ -230,28 +254,37 @@ def apply_convention(convention: Convention, names: Sequence[str], computed: Map
         value = getattr(convention, option)
         settings[option] = assumed if value == "auto" else value
         shown = dict(value) if isinstance(value, Mapping) else settings[option]
-        found[option] = f"{shown} ({'assumed' if value == 'auto' else 'given'})"
+        found[option] = f"{shown} ({'assumed' if value == 'auto' else convention.origin(option)})"
     if isinstance(settings["alignment"], Mapping):
         settings["alignment"] = tuple(settings["alignment"].items())
     return Roles(slots, paths, found=tuple(f"{name}={text}" for name, text in found.items()), **settings)
 
 
 def _fill(
-    slot: str, value: Slot, names: Sequence[str], computed: Mapping[str, list[str]]
+    convention: Convention, slot: str, names: Sequence[str], computed: Mapping[str, list[str]]
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return what fills a slot, the path above it, and how that is known."""
-    if callable(value):
-        sources = tuple(computed[slot])
-        return sources, sources[0].partition(".")[0] if sources else "", "given"
-    if value is None:
-        return (), "", ""
-    if value == "auto":
-        path = next((name for name in STANDARD_NAMES[slot] if under(name, names)), "")
-        return tuple(under(path, names)) if path else (), path, "found"
-    sources = tuple(under(value, names))
-    if not sources:
-        raise unknown_name(f"field for Convention({slot}=...)", value, names)
-    return sources, value, "given"
+    """Return what fills a slot, the path above it, and in words how that is known."""
+    is_auto = getattr(convention, slot) == "auto"
+    how = "found" if is_auto else convention.origin(slot)
+    if slot in computed:
+        leaves = tuple(computed[slot])
+        return leaves, leaves[0].partition(".")[0] if leaves else "", f"function ({how})"
+    paths = [source for source in convention.sources(slot) if not callable(source)]
+    for path in paths:
+        if path is None:
+            return (), "", "" if is_auto else f"none ({how})"
+        if leaves := tuple(under(path, names)):
+            return leaves, path, f"{path} ({how})"
+    if not paths:  # functions that returned None
+        return (), "", f"none ({how})"
+    raise _no_source(convention, slot, [path for path in paths if path], names)
+
+
+def _no_source(convention: Convention, slot: str, paths: Sequence[str], names: Sequence[str]) -> KeyError:
+    """Return the KeyError for a slot whose paths all name nothing."""
+    if convention.origin(slot) == "given":
+        return unknown_name(f"field for Convention({slot}=...)", paths[0], names)
+    return FriendlyKeyError(f"{unknown_name('field', paths[0], names)} {convention.mend(slot)}")
 
 
 def _is_like_observation(slots: Mapping[str, tuple[str, ...]], paths: Mapping[str, str], slot: str) -> bool:
