@@ -66,6 +66,6 @@ class Spec:
 
 def key_of(plan: Plan, convention: Convention, fields: Fields) -> tuple[Any, ...]:
     """Return all that tells one plan from another, to be compared and hashed."""
-    functions = tuple(value for slot in STANDARD_NAMES if callable(value := getattr(convention, slot)))
+    functions = tuple(source for slot in STANDARD_NAMES for source in convention.sources(slot) if callable(source))
     asked = tuple(fields.items()) if isinstance(fields, Mapping) else fields if fields is None else tuple(fields)
     return plan.layout, plan.roles.found, functions, asked

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from trajlab.block.layout import EVERY_AGENT
 from trajlab.capture.arrange import Arranged, Make, make_arrays
 from trajlab.capture.axes import AGENTS
-from trajlab.capture.convention import FLAG_SLOTS, Convention, find_path
+from trajlab.capture.convention import FLAG_SLOTS, Convention
 from trajlab.capture.tree import under
 from trajlab.errors import FriendlyKeyError, unknown_name
 
@@ -84,17 +84,28 @@ def find_flags(arranged: Arranged, convention: Convention, computed: Mapping[str
 
 def _path(slot: str, convention: Convention, names: tuple[str, ...], computed: Mapping[str, list[str]]) -> str | None:
     if slot in computed:
-        return computed[slot][0] if computed[slot] else None
-    return find_path(slot, getattr(convention, slot), names)
+        return computed[slot][0]
+    return _first(convention.sources(slot), names)
+
+
+def _first(sources: Sequence[Any], names: tuple[str, ...]) -> str | None:
+    """Return the first path of several sources that names something, None where that is not told."""
+    for source in sources:
+        if source is None or (isinstance(source, str) and under(source, names)):
+            return source
+    return None
 
 
 def _each(arranged: Arranged, convention: Convention, found: tuple[str, ...]) -> tuple[str, ...]:
     """Return the arrays that say of each agent whether it is done: those found, or what `agent_done` names."""
-    path = find_path("agent_done", convention.agent_done, arranged.names)
+    if convention.agent_done == "auto":
+        return found
+    paths = convention.agent_done if isinstance(convention.agent_done, tuple) else (convention.agent_done,)
+    path = _first(paths, arranged.names)
     if path is None:
-        return found if convention.agent_done == "auto" else ()
-    if not under(path, arranged.names):
-        raise unknown_name("field for Convention(agent_done=...)", path, arranged.names)
+        if None in paths:
+            return ()
+        raise unknown_name("field for Convention(agent_done=...)", str(paths[0]), arranged.names)
     _check_agents_of(path, arranged, convention, "agent_done")
     if arranged.agent_of.get(path) != EVERY_AGENT:
         raise ValueError(

@@ -8,10 +8,12 @@ from typing import Any, Literal
 from trajlab.capture.axes import check_axes, plain_axes
 from trajlab.capture.named import NAMED
 from trajlab.capture.tree import under
-from trajlab.errors import check_option, did_you_mean, unknown_name
+from trajlab.errors import FriendlyKeyError, check_option, did_you_mean, unknown_name
 
-Slot = str | Callable[[Any], Any] | None
-"""A dotted path, a function of the chunk, None (absent) or "auto"."""
+Source = str | Callable[[Any], Any] | None
+"""A dotted path, a function of the chunk or None (absent)."""
+Slot = Source | tuple[Source, ...]
+"""A source or "auto"; or sources of which the first found counts."""
 
 Autoreset = Literal["auto", "same_step", "next_step", "disabled"]
 Place = Literal["transition", "result"]
@@ -45,7 +47,8 @@ class Convention:
     observation, action, reward : str, callable or None
         The field (dotted path, or a function of the chunk) that plays this role; None when there is none.
         A path may name a whole subtree. ``"auto"`` looks for the standard names (``obs`` or
-        ``observation``, ``action``, ``reward``).
+        ``observation``, ``action``, ``reward``). Of a tuple of these, here and in the other slots, the first that
+        is found counts: a path that the chunk holds, a function that does not return None, or None.
     terminated, truncated, done : str, callable or None
         Flags of shape (T, N), any numeric dtype, non-zero where set. With `done` and one of the two others,
         the third follows.
@@ -75,7 +78,7 @@ class Convention:
         that have the agents on an axis, with the letter A in `axes`: ``"TAN"``, or ``"T(AN)"`` where it was
         flattened. An episode ends for all of them: when the flag under ``"__all__"`` is set, or else when those
         of all agents are.
-    agent_done : str or None
+    agent_done : str, tuple of str or None
         Flags (T, N) of each agent which say that it takes no part in the rows that follow; from them comes
         `alive`. ``"auto"``: those of `terminated`, `truncated` and `done` that each agent has.
     agent_flags : {"auto", "row", "previous_row"}
@@ -104,7 +107,7 @@ class Convention:
     flags: FlagsPlace = "auto"
     axes: str = "auto"
     agents: Sequence[str] | None = None
-    agent_done: str | None = "auto"
+    agent_done: str | tuple[str | None, ...] | None = "auto"
     agent_flags: FlagsPlace = "auto"
 
     def __post_init__(self) -> None:
@@ -132,10 +135,32 @@ class Convention:
             object.__setattr__(self, "agents", _check_agents(self.agents))
         for slot in STANDARD_NAMES:
             value = getattr(self, slot)
-            if not (value is None or isinstance(value, str) or callable(value)):
+            sources = self.sources(slot)
+            if not sources or not all(
+                source is None or isinstance(source, str) or callable(source) for source in sources
+            ):
                 raise TypeError(
-                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto'"
+                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto', "
+                    "or a tuple of these"
                 )
+
+    def sources(self, slot: str) -> tuple[Source, ...]:
+        """Return what may fill a slot, in order; a path found under "auto" is one of its standard names."""
+        value: Slot = getattr(self, slot)
+        sources = value if isinstance(value, tuple) else (value,)
+        if "auto" not in sources:
+            return sources
+        place = sources.index("auto")
+        return (*sources[:place], *STANDARD_NAMES[slot], None, *sources[place + 1 :])
+
+    def origin(self, setting: str) -> str:
+        """Say who decided on a setting that is not "auto": "given" by the user, or by a named convention."""
+        row = NAMED[self.base] if self.base is not None else {}
+        return str(self.base) if setting in row and row[setting] == getattr(self, setting) else "given"
+
+    def mend(self, slot: str) -> str:
+        """Say what to do where a chunk lacks what a named convention needs."""
+        return f"The convention {self.base!r} reads {slot} from it; amend it: Convention({self.base!r}, {slot}='path')"
 
 
 def _check_agents(agents: Any) -> tuple[str, ...]:
@@ -215,7 +240,11 @@ class Roles:
 
 
 def apply_convention(
-    convention: Convention, names: Sequence[str], computed: Mapping[str, list[str]], agent_flags: Sequence[str] = ()
+    convention: Convention,
+    names: Sequence[str],
+    computed: Mapping[str, list[str]],
+    agent_flags: Sequence[str] = (),
+    whole: Mapping[str, str] | None = None,
 ) -> Roles:
     """Find what fills each slot among the fields of a chunk.
 
@@ -225,9 +254,11 @@ def apply_convention(
     names : sequence of str
         Dotted names in the chunk, computed ones included.
     computed : mapping of slot to list of str
-        The names of what fills slots without being found by a path: results of functions, flags of all agents.
+        The names under which the results of slots given as functions stand.
     agent_flags : sequence of str
         The names of the flags of each agent.
+    whole : mapping of slot to str, optional
+        The names of the flags of whole episodes, where each agent has its own.
 
     Raises
     ------
@@ -240,10 +271,9 @@ def apply_convention(
     paths: dict[str, str] = {}
     found: dict[str, str] = {}
     for slot in STANDARD_NAMES:
-        value = getattr(convention, slot)
-        slots[slot], path, how = _fill(slot, value, names, computed)
-        if slots[slot]:
-            paths[slot], found[slot] = path, f"{'function' if callable(value) else path} ({how})"
+        slots[slot], paths[slot], text = _fill(convention, slot, names, computed, whole or {})
+        if text:
+            found[slot] = text
     _check_flags(slots, names)
     missing = {slot for slot in FLAG_SLOTS if not slots[slot]}
     if len(missing) == len(FLAG_SLOTS) - 1 and "done" in missing:
@@ -262,7 +292,7 @@ def apply_convention(
         value = getattr(convention, option)
         settings[option] = assumed if value == "auto" else value
         shown = dict(value) if isinstance(value, Mapping) else settings[option]
-        found[option] = f"{shown} ({'assumed' if value == 'auto' else 'given'})"
+        found[option] = f"{shown} ({'assumed' if value == 'auto' else convention.origin(option)})"
     if isinstance(settings["alignment"], Mapping):
         settings["alignment"] = tuple(settings["alignment"].items())
     agents = tuple(convention.agents or ())
@@ -278,31 +308,36 @@ def apply_convention(
 
 
 def _fill(
-    slot: str, value: Slot, names: Sequence[str], computed: Mapping[str, list[str]]
+    convention: Convention,
+    slot: str,
+    names: Sequence[str],
+    computed: Mapping[str, list[str]],
+    whole: Mapping[str, str],
 ) -> tuple[tuple[str, ...], str, str]:
-    """Return what fills a slot, the path above it, and how that is known."""
-    if callable(value):
-        sources = tuple(computed[slot])
-        return sources, sources[0].partition(".")[0] if sources else "", "given"
+    """Return what fills a slot, the path above it, and in words how that is known."""
+    is_auto = getattr(convention, slot) == "auto"
+    how = "found" if is_auto else convention.origin(slot)
+    if slot in whole:
+        return (whole[slot],), whole[slot], f"{whole[slot]} ({how})"
     if slot in computed:
-        (source,) = computed[slot]
-        return (source,), source, "found" if value == "auto" else "given"
-    if value is None:
-        return (), "", ""
-    if value == "auto":
-        path = find_path(slot, value, names)
-        return tuple(under(path, names)) if path else (), path or "", "found"
-    sources = tuple(under(value, names))
-    if not sources:
-        raise unknown_name(f"field for Convention({slot}=...)", value, names)
-    return sources, value, "given"
+        leaves = tuple(computed[slot])
+        return leaves, leaves[0].partition(".")[0] if leaves else "", f"function ({how})"
+    paths = [source for source in convention.sources(slot) if not callable(source)]
+    for path in paths:
+        if path is None:
+            return (), "", "" if is_auto else f"none ({how})"
+        if leaves := tuple(under(path, names)):
+            return leaves, path, f"{path} ({how})"
+    if not paths:  # functions that returned None
+        return (), "", f"none ({how})"
+    raise _no_source(convention, slot, [path for path in paths if path], names)
 
 
-def find_path(slot: str, value: Any, names: Sequence[str]) -> str | None:
-    """Return the path that a slot which is no function names, None where it names none or "auto" finds none."""
-    if value != "auto":
-        return None if value is None else str(value)
-    return next((name for name in STANDARD_NAMES.get(slot, ()) if under(name, names)), None)
+def _no_source(convention: Convention, slot: str, paths: Sequence[str], names: Sequence[str]) -> KeyError:
+    """Return the KeyError for a slot whose paths all name nothing."""
+    if convention.origin(slot) == "given":
+        return unknown_name(f"field for Convention({slot}=...)", paths[0], names)
+    return FriendlyKeyError(f"{unknown_name('field', paths[0], names)} {convention.mend(slot)}")
 
 
 def _is_like_observation(slots: Mapping[str, tuple[str, ...]], paths: Mapping[str, str], slot: str) -> bool:

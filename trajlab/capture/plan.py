@@ -55,7 +55,9 @@ class Plan:
         With `device_only` all fields live on the device, and later chunks may be traced.
         """
         self._fields, self.device_only = fields, device_only
-        self.roles = roles = apply_convention(convention, sources.names, sources.slots, sources.agent_flags)
+        self.roles = roles = apply_convention(
+            convention, sources.names, sources.slots, sources.agent_flags, sources.whole
+        )
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
         self.chosen = self.choose(sources, warn=True)
         roles.check_globs([*sources.names, *self.chosen])

@@ -1,6 +1,6 @@
 """A chunk's arrays by name: its leaves, those given by keyword, and what the user's functions make of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -9,7 +9,8 @@ from trajlab.capture.arrange import arrange
 from trajlab.capture.axes import AGENTS, axes_of_call
 from trajlab.capture.convention import ASSUMED, STANDARD_NAMES, Convention
 from trajlab.capture.select import Fields, computed_name
-from trajlab.capture.tree import call_on_chunk, merge_extra, named_leaves
+from trajlab.capture.tree import call_on_chunk, merge_extra, named_leaves, under
+from trajlab.errors import FriendlyKeyError
 
 
 class Sources(NamedTuple):
@@ -27,6 +28,8 @@ class Sources(NamedTuple):
         Which arrays belong to agents, as `trajlab.capture.arrange.Arranged` has it.
     agent_flags : tuple of str
         The flags of each agent.
+    whole : mapping of slot to str
+        The flags of whole episodes, where each agent has its own.
     """
 
     structure: Any
@@ -36,6 +39,7 @@ class Sources(NamedTuple):
     fields: Mapping[str, list[str]]
     agent_of: Mapping[str, str] = MappingProxyType({})
     agent_flags: tuple[str, ...] = ()
+    whole: Mapping[str, str] = MappingProxyType({})
 
 
 def find_sources(
@@ -74,10 +78,11 @@ def _in_plain_form(sources: Sources, convention: Convention, groups: tuple[str, 
         structure=(sources.structure, flags.names),
         names=flags.names,
         leaves=flags.leaves,
-        slots=slots | {slot: [name] for slot, name in flags.slots.items()},
+        slots=slots,
         fields=fields,
         agent_of=arranged.agent_of,
         agent_flags=flags.each,
+        whole=flags.slots,
     )
 
 
@@ -88,23 +93,40 @@ def _renamed(found: Mapping[str, list[str]], became: Mapping[str, str]) -> dict[
 def _by_name(chunk: Any, extra: dict[str, Any], convention: Convention, fields: Fields) -> Sources:
     """Return the arrays as they are."""
     structure, names, leaves = merge_extra(chunk, extra)
-    functions: list[tuple[str, str, Callable[[Any], Any]]] = []
+    made: list[tuple[dict[str, list[str]], str, str, Any]] = []
+    slots: dict[str, list[str]] = {}
+    own: dict[str, list[str]] = {}
     for slot, standard in STANDARD_NAMES.items():
-        value = getattr(convention, slot)
+        value = _compute(convention, slot, chunk, names)
+        if value is not None:
+            made.append((slots, slot, _unused(standard[0], names), value))
+    for name, value in fields.items() if isinstance(fields, Mapping) else ():
         if callable(value):
-            functions.append((slot, _unused(standard[0], names), value))
-    slots_end = len(functions)
-    if isinstance(fields, Mapping):
-        functions += [(name, computed_name(name), value) for name, value in fields.items() if callable(value)]
-    if not functions:
-        return Sources(structure, names, leaves, {}, {})
-    found: list[dict[str, list[str]]] = [{}, {}]
-    for number, (key, stem, function) in enumerate(functions):
-        where = f"Convention({key}=...)" if number < slots_end else f"fields[{key!r}]"
-        _, more, values = named_leaves({stem: call_on_chunk(function, chunk, where)})
-        found[number >= slots_end][key] = list(more)
+            made.append((own, name, computed_name(name), call_on_chunk(value, chunk, f"fields[{name!r}]")))
+    if not made:
+        return Sources(structure, names, leaves, slots, own)
+    for found, key, stem, value in made:
+        _, more, values = named_leaves({stem: value})
+        found[key] = list(more)
         names, leaves = names + more, leaves + values
-    return Sources((structure, names), names, leaves, found[0], found[1])
+    return Sources((structure, names), names, leaves, slots, own)
+
+
+def _compute(convention: Convention, slot: str, chunk: Any, names: tuple[str, ...]) -> Any:
+    """Return what the function that fills a slot makes of the chunk; None where no function fills it."""
+    for source in convention.sources(slot):
+        if callable(source):
+            try:
+                value = call_on_chunk(source, chunk, f"Convention({slot}=...)")
+            except FriendlyKeyError as error:
+                if convention.origin(slot) == "given":
+                    raise
+                raise FriendlyKeyError(f"{error} {convention.mend(slot)}") from None
+            if value is not None:
+                return value
+        elif source is None or under(source, names):
+            return None
+    return None
 
 
 def _unused(name: str, names: tuple[str, ...]) -> str:
