@@ -46,6 +46,8 @@ EndReason = Literal["terminated", "truncated", "done", "cut"]
 TERMINATED, TRUNCATED, DONE, CUT = get_args(EndReason)
 END_REASONS: tuple[str, ...] = get_args(EndReason)
 
+At = Literal["first", "last"]
+"""The transition of an episode whose value stands for all of it."""
 Incomplete = Literal["keep", "drop"]
 """What becomes of episodes that are not complete."""
 

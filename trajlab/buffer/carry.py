@@ -142,7 +142,7 @@ def init_buffer(
     for name in ("mask", "iteration", "reset"):
         if name in extra:
             raise TypeError(f"init_buffer() got {name}=, which is for append(); expected only examples of fields")
-    for name in ("dims", "coords", "units"):
+    for name in ("dims", "coords", "units", "episode_fields"):
         if name in extra:
             raise TypeError(f"init_buffer() got {name}=, which is for to_dataset(); expected only examples of fields")
     convention, fields = as_convention(convention), parse_fields(fields)

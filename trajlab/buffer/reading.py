@@ -17,7 +17,7 @@ from trajlab.block.placement import NO_MESH, automatic, explicit_mesh, rows_shar
 from trajlab.block.read import host_view, is_host_readable, to_host
 from trajlab.buffer.carry import Buffer
 from trajlab.buffer.lead_in import lead_in
-from trajlab.dataset.description import Description
+from trajlab.dataset.description import Description, EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.dataset.source import Source
 from trajlab.errors import check_option
@@ -35,6 +35,7 @@ def to_dataset(
     dims: Dims | None = None,
     coords: Coords | None = None,
     units: Units | None = None,
+    episode_fields: EpisodeFields | None = None,
 ) -> xr.Dataset:
     """Return what a jitted run appended to its buffer as a Dataset over (episode, time, ...).
 
@@ -50,7 +51,7 @@ def to_dataset(
         coordinates, as with `Convention.axes`; ``"S"`` by default where there is one.
     incomplete : {"keep", "drop"}
         ``"drop"`` leaves out episodes that are not `complete`.
-    dims, coords, units
+    dims, coords, units, episode_fields
         As for `Recorder`; ``dims={"S": "seed"}`` names a leading axis, ``coords={"seed": [...]}`` labels it.
 
     Returns
@@ -80,6 +81,7 @@ def to_dataset(
         dims=dims,
         coords=coords,
         units=units,
+        episode_fields=episode_fields,
     )
     seen = _alike("numbers of rows", to_host(buffer.rows))
     if not seen:

@@ -64,7 +64,7 @@ def find_flags(arranged: Arranged, convention: Convention, computed: Mapping[str
     each: dict[str, str] = {}
     made: dict[str, Make] = {}
     for slot in FLAG_SLOTS:
-        path = _path(slot, convention, names, computed)
+        path = find_path(convention, slot, names, computed)
         if path is None:
             continue
         whole = f"{path}.{ALL}"
@@ -82,13 +82,14 @@ def find_flags(arranged: Arranged, convention: Convention, computed: Mapping[str
     return AgentFlags((*names, *made), out, slots, _each(arranged, convention, tuple(each.values())))
 
 
-def _path(slot: str, convention: Convention, names: tuple[str, ...], computed: Mapping[str, list[str]]) -> str | None:
+def find_path(convention: Convention, slot: str, names: Sequence[str], computed: Mapping[str, list[str]]) -> str | None:
+    """Return the path of what fills a slot, None where nothing does."""
     if slot in computed:
         return computed[slot][0]
     return _first(convention.sources(slot), names)
 
 
-def _first(sources: Sequence[Any], names: tuple[str, ...]) -> str | None:
+def _first(sources: Sequence[Any], names: Sequence[str]) -> str | None:
     """Return the first path of several sources that names something, None where that is not told."""
     for source in sources:
         if source is None or (isinstance(source, str) and under(source, names)):

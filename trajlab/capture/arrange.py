@@ -70,12 +70,15 @@ class Arranged(NamedTuple):
         Which arrays hold all agents (`EVERY_AGENT`), and which only one, by its name.
     became : mapping of str to str
         The new name of what each of the arrays before went into.
+    stuck : frozenset of str
+        Arrays whose leading axes could not be read as flattened ones: perhaps some that are not recorded.
     """
 
     names: tuple[str, ...]
     leaves: list[Any]
     agent_of: Mapping[str, str]
     became: Mapping[str, str]
+    stuck: frozenset[str] = frozenset()
 
 
 def arrange(
@@ -100,16 +103,13 @@ def arrange(
         Their names, none where the convention has no agents.
     num_envs : int or None
         The number of environments in this call, where it is known.
-
-    Notes
-    -----
-    An array whose shape cannot be read so stays as it is: it may be one that is not recorded.
     """
     if not agents or AGENTS in "".join(groups):
         how = _unfold_all(leaves, groups, len(agents), num_envs)
         unfolded = [name for name, make in zip(names, how, strict=True) if make.kind == "unfold"]
         agent_of = dict.fromkeys(unfolded, EVERY_AGENT) if agents else {}
-        return Arranged(names, make_arrays(leaves, how), agent_of, {name: name for name in names})
+        itself, stuck = {name: name for name in names}, frozenset(names) - {*unfolded}
+        return Arranged(names, make_arrays(leaves, how), agent_of, itself, stuck)
     joined, how, agent_of = _join(names, leaves, agents, len(groups))
     became = {names[place]: name for name, make in zip(joined, how, strict=True) for place in make.places}
     return Arranged(joined, make_arrays(leaves, how), agent_of, became)

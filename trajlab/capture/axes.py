@@ -1,7 +1,7 @@
 """The leading axes of a chunk's arrays: their letters, and axes that were flattened into one."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 AGENTS = "A"
 """The letter of the agents' axis, where a convention names agents."""
@@ -56,6 +56,20 @@ def axes_of_call(axes: str, *, is_step: bool, is_partial: bool) -> tuple[str, ..
         kept = {*"".join(groups)} - {*dropped} | ({"N", AGENTS} if is_partial else set())
         groups = tuple("".join(letter for letter in group if letter in kept) for group in groups)
     return tuple(group for group in groups if group)
+
+
+def check_sizes(axes: str, groups: tuple[str, ...], known: Collection[str]) -> None:
+    """Raise ValueError where the sizes of axes that were flattened into one cannot be told: all but one must be known.
+
+    `known` are the letters whose size is: that of the agents, and N where the number of environments is given.
+    """
+    for group in groups:
+        unknown = [letter for letter in group if letter not in known]
+        if len(unknown) > 1:
+            mend = "give Recorder(num_envs=)" if set(unknown) - {"N"} <= {"U", "T"} else "unflatten it"
+            raise ValueError(
+                f"axes={axes!r}: the size of {' and of '.join(unknown)} cannot be told from their product; {mend}"
+            )
 
 
 def unfolded_shape(shape: tuple[int, ...], groups: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+
 
 def devices_of(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the devices, in order, that JAX would compute on with these arrays; () where none lies on a device."""
@@ -40,3 +42,10 @@ def _devices_text(devices: tuple[Any, ...]) -> str:
     numbers = ",".join(str(device.id) for device in devices[:16]) + ",..." * (len(devices) > 16)
     count = f"{len(devices)} devices, " if len(devices) > 1 else ""
     return f"{count}{devices[0].platform}:{numbers}"
+
+
+def check_not_deleted(arrays: Mapping[str, Any]) -> None:
+    """Raise ValueError where one of the arrays, by name, has been deleted or donated; traced ones cannot have been."""
+    for name, leaf in arrays.items():
+        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted():
+            raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")

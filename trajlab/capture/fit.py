@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from trajlab.block.layout import Field, step_axes
-from trajlab.capture.devices import devices_of, placement_problems
+from trajlab.capture.devices import check_not_deleted, devices_of, placement_problems
 from trajlab.capture.plan import Plan
 from trajlab.capture.shapes import axes_hint, fits, is_key, key_data, lead_text
 from trajlab.capture.sources import Sources
@@ -73,10 +73,8 @@ class Fit:
         if signature not in self._fitting:
             self._check_all(leaves, mask, is_step, part)
             self._fitting.add(signature)
-        for place, leaf in enumerate([] if self.plan.device_only else leaves):
-            if isinstance(leaf, jax.Array) and leaf.is_deleted():
-                name = self.plan.used_sources()[place]
-                raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")
+        if not self.plan.device_only:
+            check_not_deleted(dict(zip(self.plan.used_sources(), leaves, strict=True)))
         return self._rows(leaves, is_step), signature
 
     def _rows(self, leaves: list[Any], is_step: bool) -> int:

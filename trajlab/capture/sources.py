@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from trajlab.capture.agents import find_flags
-from trajlab.capture.arrange import arrange
-from trajlab.capture.axes import AGENTS, axes_of_call
-from trajlab.capture.convention import ASSUMED, STANDARD_NAMES, Convention
+from trajlab.capture.agents import find_flags, find_path
+from trajlab.capture.arrange import Arranged, arrange
+from trajlab.capture.axes import AGENTS, axes_of_call, check_sizes
+from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
+from trajlab.capture.devices import check_not_deleted
 from trajlab.capture.select import Fields, computed_name
 from trajlab.capture.tree import call_on_chunk, merge_extra, named_leaves, under
 from trajlab.errors import FriendlyKeyError
@@ -62,14 +63,17 @@ def find_sources(
         return sources
     axes = ASSUMED["axes"] if convention.axes == "auto" else convention.axes
     groups = axes_of_call(axes, is_step=is_step, is_partial=is_partial)
+    check_sizes(axes, groups, (AGENTS if convention.agents else "") + ("" if num_envs is None else "N"))
     return _in_plain_form(sources, convention, groups, None if is_partial else num_envs)
 
 
 def _in_plain_form(sources: Sources, convention: Convention, groups: tuple[str, ...], num_envs: int | None) -> Sources:
     """Return the arrays with flattened axes apart and those of agents joined."""
     agents = tuple(convention.agents or ())
+    check_not_deleted(dict(zip(sources.names, sources.leaves, strict=True)))
     arranged = arrange(sources.names, sources.leaves, groups, agents, num_envs)
     slots, fields = (_renamed(found, arranged.became) for found in (sources.slots, sources.fields))
+    _check_unfolded(arranged, convention, slots)
     if not agents:
         return sources._replace(leaves=arranged.leaves)
     axis = len("".join(groups).replace(AGENTS, ""))
@@ -84,6 +88,19 @@ def _in_plain_form(sources: Sources, convention: Convention, groups: tuple[str, 
         agent_flags=flags.each,
         whole=flags.slots,
     )
+
+
+def _check_unfolded(arranged: Arranged, convention: Convention, computed: Mapping[str, list[str]]) -> None:
+    """Raise ValueError where a flag cannot be read as the axes say; other arrays may be some that are not recorded."""
+    for slot in FLAG_SLOTS:
+        path = find_path(convention, slot, arranged.names, computed)
+        if path in arranged.stuck:
+            shape = tuple(arranged.leaves[arranged.names.index(path)].shape)
+            sizes = f"{len(convention.agents)} agents" if convention.agents else "environments of num_envs="
+            raise ValueError(
+                f"the flag {path!r} has shape {shape}; expected the leading axes {convention.axes!r}, flattened ones a "
+                f"multiple of the {sizes}"
+            )
 
 
 def _renamed(found: Mapping[str, list[str]], became: Mapping[str, str]) -> dict[str, list[str]]:

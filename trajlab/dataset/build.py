@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from trajlab.block.layout import Field
 from trajlab.dataset.alive import AgentRows, alive_variable
 from trajlab.dataset.labels import Labels
 from trajlab.dataset.lazy import lazy_variable
-from trajlab.dataset.source import FieldArray, FinalArray, IterationArray, MaskArray, Source
+from trajlab.dataset.source import EpisodeFieldArray, FieldArray, FinalArray, IterationArray, MaskArray, Source
 from trajlab.errors import warn_user
+from trajlab.names import At
 from trajlab.padding import padding_text, shown_dtype
 from trajlab.segment import REASON_CUT, Rules
 
@@ -45,6 +47,7 @@ def build_dataset(
     rules: Rules,
     finals: Sequence[FinalOrigins],
     agents: AgentRows | None = None,
+    per_episode: Mapping[str, At] = MappingProxyType({}),
     envs: np.ndarray,
     env_coords: Mapping[str, np.ndarray],
     labels: Labels,
@@ -60,6 +63,8 @@ def build_dataset(
         One per leaf of the observation; empty where there is none.
     agents : AgentRows, optional
         What tells which agents take part, where the recording has several.
+    per_episode : mapping of str to {"first", "last"}
+        Fields of which one transition's value is shown for the whole episode.
     envs : array (width,) int64
         The environment's own number for each column.
     env_coords : mapping of str to array (width,)
@@ -94,7 +99,9 @@ def build_dataset(
         coords[names.ALIVE] = alive_variable(source, agents)
     coords |= labels.coordinates()
     variables: dict[str, Any] = {
-        field.name: _field_variable(source, field, labels) for field in source.view.layout.fields if not field.hidden
+        field.name: _field_variable(source, field, labels, per_episode.get(field.name))
+        for field in source.view.layout.fields
+        if not field.hidden
     }
     variables |= final_variables
     iteration = IterationArray(source)
@@ -127,8 +134,8 @@ def _dtype_attrs(dtype: np.dtype) -> dict[str, str]:
     return {names.PADDING_ATTR: padding_text(shown_dtype(dtype)), names.RECORDED_DTYPE_ATTR: dtype.name}
 
 
-def _field_variable(source: Source, field: Field, labels: Labels) -> xr.Variable:
-    dims = (names.EPISODE, names.TIME, *labels.dims[field.name])
+def _field_variable(source: Source, field: Field, labels: Labels, at: At | None) -> xr.Variable:
+    """Return the variable of a field; `at` says which transition's value stands for the whole episode, if any does."""
     attrs = {**_dtype_attrs(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
     if field.is_key:
         attrs[names.RECORDED_DTYPE_ATTR] = "key"
@@ -136,7 +143,10 @@ def _field_variable(source: Source, field: Field, labels: Labels) -> xr.Variable
         attrs[names.ROLE_ATTR] = field.role
     if field.agent:
         attrs[names.AGENT_ATTR] = field.agent
-    return lazy_variable(dims, FieldArray(source, field.name), attrs)
+    own = labels.dims[field.name]
+    if at is not None:
+        return lazy_variable((names.EPISODE, *own), EpisodeFieldArray(source, field.name, at), attrs)
+    return lazy_variable((names.EPISODE, names.TIME, *own), FieldArray(source, field.name), attrs)
 
 
 def _final_variables(

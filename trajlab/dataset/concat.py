@@ -12,7 +12,7 @@ from trajlab.dataset.concat_runs import check_labels, run_labels
 from trajlab.dataset.fields import padding_of
 from trajlab.dataset.flatten import Flattener
 from trajlab.dataset.joined import Frame, JoinedArray
-from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.lazy import is_in_memory, lazy_variable
 from trajlab.dataset.schema import find_problems
 from trajlab.dataset.source import MaskArray
 from trajlab.errors import raise_all
@@ -131,7 +131,7 @@ def _variable(name: Any, parts: list[xr.Dataset], flat: Flattener, time: np.ndar
         return _along_time(variables, parts, time) if names.TIME in first.dims else first.copy(deep=False)
     dtype = common_dtype(variables)
     assert dtype is not None
-    if first.ndim == 1:
+    if first.ndim == 1 and all(map(is_in_memory, variables)):
         return xr.Variable(first.dims, np.concatenate([v.values.astype(dtype) for v in variables]), attrs)
     lead = 2 if names.TIME in first.dims else 1
     frame, pieces = flat(variables, lead)

@@ -14,7 +14,12 @@ from trajlab.dataset.alive import AgentRows
 from trajlab.dataset.build import FinalOrigins, build_dataset
 from trajlab.dataset.labels import dim_names, make_labels
 from trajlab.dataset.source import Source
+from trajlab.errors import check_option, unknown_name
+from trajlab.names import At
 from trajlab.segment import Rules
+
+EpisodeFields = Mapping[str, At]
+"""Field name to the transition whose value stands for the whole episode."""
 
 
 class Description:
@@ -38,6 +43,7 @@ class Description:
         dims: Any,
         coords: Any,
         units: Any,
+        episode_fields: EpisodeFields | None,
     ) -> None:
         """Describe a layout; raise where the user's names and labels do not fit its fields."""
         self._convention = roles.text()
@@ -51,6 +57,7 @@ class Description:
         self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
         self._finals = _finals(layout, roles)
         self._agents = _agents(layout, roles)
+        self._per_episode = _per_episode(layout, roles, episode_fields)
         self.rules = rules_of(layout, roles, starts_fresh=starts_fresh)
 
     def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
@@ -68,6 +75,7 @@ class Description:
             rules=self.rules,
             finals=self._finals,
             agents=self._agents,
+            per_episode=self._per_episode,
             envs=self.envs,
             env_coords=self._env_coords,
             labels=self._labels,
@@ -131,6 +139,24 @@ def _agents(layout: Layout, roles: Roles) -> AgentRows | None:
         return None
     flags = tuple(field.name for field in layout.fields if field.source in roles.agent_flags)
     return AgentRows(len(roles.agents), flags, is_late=roles.agent_flags_place == "previous_row")
+
+
+def _per_episode(layout: Layout, roles: Roles, given: Any) -> EpisodeFields:
+    """Return the fields that are shown with one value per episode; raise where what was given fits no field."""
+    if not (given is None or isinstance(given, Mapping)):
+        raise TypeError(f"episode_fields={given!r}; expected a mapping from a field to 'first' or 'last'")
+    fields = {field.name: field for field in layout.fields if not field.hidden}
+    for name, at in (given or {}).items():
+        if name not in fields:
+            raise unknown_name("field for episode_fields=", name, fields)
+        check_option(f"episode_fields[{name!r}]", at, At)
+        role = fields[name].role or ("agent_done" if fields[name].source in roles.agent_flags else "")
+        if role:
+            raise ValueError(
+                f"episode_fields[{name!r}]={at!r}: the field is the convention's {role}, of which every transition "
+                "has its own; give it a second name: fields={'name': 'path', ...}"
+            )
+    return dict(given or {})
 
 
 def _following(layout: Layout, roles: Roles, observation: Field) -> str | None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from trajlab.block.log import LogView
 from trajlab.dataset.lazy import Inner, LazyArray, count_cells
+from trajlab.names import At
 from trajlab.padding import padding_value, shown_dtype
 from trajlab.segment import Episodes, RankMap
 
@@ -92,6 +93,23 @@ class FieldArray(PerTransition):
     def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
         """Return the values of transitions; a moved field's stand one cell earlier."""
         return self.source.read(self.field.name, episode, time - int(self.field.moved), inner)
+
+
+class EpisodeFieldArray(LazyArray):
+    """One recorded field at the first or the last transition of each episode."""
+
+    lead = 1
+
+    def __init__(self, source: Source, name: str, at: At) -> None:
+        """Show the field `name` of the source's log."""
+        self.each, self.at = FieldArray(source, name), at
+        super().__init__((self.each.shape[0], *self.each.shape[2:]), self.each.dtype)
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return the values of some episodes."""
+        (episode,) = cells
+        time = np.zeros_like(episode) if self.at == "first" else self.each.source.episodes.length[episode] - 1
+        return self.each.recorded(episode, time, inner)
 
 
 class IterationArray(PerTransition):

@@ -14,6 +14,7 @@ from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.sources import find_sources
 from trajlab.dataset.build import empty_dataset
+from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
@@ -46,7 +47,8 @@ class Recorder:
     enabled : bool
         False makes every call a no-op.
     num_envs : int, optional
-        Number of environments; needed only if the first call is a `record_step` of some of them.
+        Number of environments; needed only if the first call is a `record_step` of some of them, or where the
+        convention's `axes` has them flattened into one with the updates.
     dims : mapping of str to list of str, optional
         Names of a field's own dims: ``{"obs": ["component"]}``. An extra letter of `Convention.axes` is
         named the same way: ``{"S": "seed"}``.
@@ -54,6 +56,9 @@ class Recorder:
         Labels of dims: ``{"component": ["x", "v"]}``.
     units : mapping, optional
         Unit of a field, or one for each label of its dim: ``{"obs": ["m", "m/s"]}``.
+    episode_fields : mapping of str to {"first", "last"}, optional
+        Fields shown with one value per episode, that of its first or last recorded transition, as variables over
+        `episode`: ``{"info.success": "last", "seed": "first"}``. Analyses take those of one number as `by`.
 
     Raises
     ------
@@ -86,6 +91,7 @@ class Recorder:
         dims: Dims | None = None,
         coords: Coords | None = None,
         units: Units | None = None,
+        episode_fields: EpisodeFields | None = None,
     ) -> None:
         for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
             is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -93,7 +99,7 @@ class Recorder:
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
         self._fields, self._convention, self._envs = parse_fields(fields), as_convention(convention), envs
         self._num_envs = num_envs
-        self._options = Options(starts_fresh, max_episodes, dims, coords, units, self._exact)
+        self._options = Options(starts_fresh, max_episodes, dims, coords, units, episode_fields, self._exact)
         self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
         self._session: Session | None = None

@@ -6,6 +6,7 @@ import xarray as xr
 
 from trajlab.capture.convention import Convention
 from trajlab.capture.select import Fields
+from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.names import Incomplete
 from trajlab.recorder.recorder import Recorder
@@ -25,9 +26,11 @@ def from_rollout(
     envs: Any = None,
     max_episodes: int | None = None,
     starts_fresh: bool = True,
+    num_envs: int | None = None,
     dims: Dims | None = None,
     coords: Coords | None = None,
     units: Units | None = None,
+    episode_fields: EpisodeFields | None = None,
     mask: Any = None,
     iteration: int | None = None,
     incomplete: Incomplete = "keep",
@@ -39,7 +42,7 @@ def from_rollout(
     ----------
     chunk : pytree of arrays (T, N, ...)
         As for `Recorder.record`; so are `mask`, `iteration` and `extra`.
-    convention, fields, envs, max_episodes, starts_fresh, dims, coords, units
+    convention, fields, envs, max_episodes, starts_fresh, num_envs, dims, coords, units, episode_fields
         As for `Recorder`.
     incomplete : {"keep", "drop"}
         As for `Recorder.to_dataset`.
@@ -61,9 +64,11 @@ def from_rollout(
         envs=envs,
         max_episodes=max_episodes,
         starts_fresh=starts_fresh,
+        num_envs=num_envs,
         dims=dims,
         coords=coords,
         units=units,
+        episode_fields=episode_fields,
     )
     recorder.record(chunk, mask=mask, iteration=iteration, **extra)
     return recorder.to_dataset(incomplete=incomplete)

@@ -28,6 +28,7 @@ class Options(NamedTuple):
     dims: Any
     coords: Any
     units: Any
+    episode_fields: Any = None
     exact: bool = False
 
 
@@ -111,6 +112,7 @@ class Session:
             dims=options.dims,
             coords=options.coords,
             units=options.units,
+            episode_fields=options.episode_fields,
         )
         self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
