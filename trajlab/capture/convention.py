@@ -118,8 +118,8 @@ class Convention:
                 source is None or isinstance(source, str) or callable(source) for source in sources
             ):
                 raise TypeError(
-                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto', or a "
-                    "tuple of these"
+                    f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto', "
+                    "or a tuple of these"
                 )
 
     def sources(self, slot: str) -> tuple[Source, ...]:
