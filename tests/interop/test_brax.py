@@ -24,9 +24,7 @@ class Counter(brax_envs.Env):
         count = state.pipeline_state + action[0]
         done = (count >= GOAL).astype(jnp.float32)
         after = self._state(count, reward_of(state.pipeline_state, action[0]), done)
-        return state.replace(
-            pipeline_state=after.pipeline_state, obs=after.obs, reward=after.reward, done=done
-        )
+        return state.replace(pipeline_state=after.pipeline_state, obs=after.obs, reward=after.reward, done=done)
 
     def _state(self, count, reward, done):
         return brax_envs.State(count, observe(count), jnp.float32(reward), jnp.float32(done), {}, {})
