@@ -21,7 +21,10 @@ from trajlab.segment import Episodes, RankMap, Segmenter
 
 
 class Options(NamedTuple):
-    """What the user asked of a recording; `exact` makes each block as long as its chunk."""
+    """What was asked of a recording.
+
+    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk.
+    """
 
     starts_fresh: bool
     max_episodes: int | None
@@ -29,6 +32,7 @@ class Options(NamedTuple):
     coords: Any
     units: Any
     exact: bool = False
+    attrs: Any = None
 
 
 class Mark(NamedTuple):
@@ -111,6 +115,7 @@ class Session:
             dims=options.dims,
             coords=options.coords,
             units=options.units,
+            attrs=options.attrs,
         )
         self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
