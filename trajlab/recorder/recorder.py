@@ -1,5 +1,6 @@
 """The Recorder: takes chunks during training, gives xarray Datasets."""
 
+import dataclasses
 import threading
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
+from trajlab.recorder.attached import RowSource
 from trajlab.recorder.session import Counters, Mark, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
@@ -104,6 +106,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
+        self._source: RowSource | None = None
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
@@ -133,6 +136,7 @@ class Recorder:
             When a leaf is no array, or when called while JAX traces.
         """
         if self._enabled:
+            self._check_unattached()
             self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
@@ -161,6 +165,7 @@ class Recorder:
         indices, each new number of environments compiles once; a bool mask never does.
         """
         if self._enabled:
+            self._check_unattached()
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
 
     def mark_reset(self, envs: Any = None) -> None:
@@ -177,6 +182,7 @@ class Recorder:
             When `envs` is out of range, repeats an environment, or is none of these. Before the first chunk
             the number of environments may not be known; then `record` raises.
         """
+        self._pull()
         self._mark(Mark(RESET, envs))
 
     def mark_gap(self, envs: Any = None) -> None:
@@ -192,6 +198,7 @@ class Recorder:
         ValueError, TypeError
             As `mark_reset`.
         """
+        self._pull()
         self._mark(Mark(GAP, envs))
 
     def _mark(self, mark: Mark) -> None:
@@ -307,7 +314,7 @@ class Recorder:
     @property
     def num_recorded_steps(self) -> int:
         """Number of rows recorded: steps of time, not steps times environments."""
-        return self._counters.rows
+        return self._counters.rows + (self._source.num_waiting if self._source else 0)
 
     def to_dataset(self, *, incomplete: Incomplete = "keep") -> xr.Dataset:
         """Return what was recorded so far as a Dataset over (episode, time, ...); no field is fetched.
@@ -328,6 +335,7 @@ class Recorder:
         if not self._enabled:
             return empty_dataset()
         with self._lock:
+            self._pull()
             if self._session is None or not self._counters.rows:
                 raise ValueError("nothing has been recorded; call record(chunk) first")
             return self._session.dataset(self._counters, incomplete)
@@ -338,10 +346,59 @@ class Recorder:
             self._counters = Counters()
             if self._session is not None:
                 self._session.clear()
+            if self._source is not None:
+                self._source.restart()
 
     def close(self) -> None:
         """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice."""
-        self._closed = True
+        with self._lock:
+            try:
+                self._pull()
+            finally:
+                self._closed = True
+                if self._source is not None:
+                    self._source.stop()
+
+    def _attach(self, source: RowSource) -> Any:
+        """Take all rows from a source from now on; return the lock under which it may gather them.
+
+        Raises ValueError when the recorder has rows already, is closed, or was given a convention of its own.
+        """
+        with self._lock:
+            self._check_open()
+            self._check_unattached()
+            if self._session is not None:
+                raise ValueError("this Recorder has recorded already; give a new one, and join the two with concat()")
+            if dataclasses.replace(self._convention, base=None) != Convention():
+                raise ValueError(
+                    "this Recorder was made with convention=; leave it out, as the rows come from an environment "
+                    "that says itself what they mean"
+                )
+            if self._enabled:
+                self._source, self._convention = source, source.convention
+                self._options = self._options._replace(attrs=source.attrs)
+            else:
+                source.stop()
+            return self._lock
+
+    def _check_unattached(self) -> None:
+        if self._source is not None:
+            raise ValueError("this Recorder is filled by an environment; use another one for more")
+
+    def _pull(self) -> None:
+        """Record the rows that wait in the source, if there is one."""
+        if self._source is None:
+            return
+        with self._lock, uninterrupted():
+            rows = self._source.waiting()
+            if rows is None:
+                return
+            for bit in (RESET, GAP):
+                marked = np.flatnonzero(rows.marks == bit)
+                if marked.size:
+                    self._mark(Mark(bit, marked))
+            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=False)
+            self._source.taken()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -365,7 +422,8 @@ class Recorder:
 
     def _summary(self) -> Summary:
         with self._lock:
-            return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed)
+            waiting = self._source.num_waiting if self._source else 0
+            return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed, waiting=waiting)
 
 
 def _as_array(given: Any) -> Any:

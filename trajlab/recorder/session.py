@@ -21,7 +21,10 @@ from trajlab.segment import Episodes, RankMap, Segmenter
 
 
 class Options(NamedTuple):
-    """What the user asked of a recording; `exact` makes each block as long as its chunk."""
+    """What was asked of a recording.
+
+    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk.
+    """
 
     starts_fresh: bool
     max_episodes: int | None
@@ -30,6 +33,7 @@ class Options(NamedTuple):
     units: Any
     episode_fields: Any = None
     exact: bool = False
+    attrs: Any = None
 
 
 class Mark(NamedTuple):
@@ -113,6 +117,7 @@ class Session:
             coords=options.coords,
             units=options.units,
             episode_fields=options.episode_fields,
+            attrs=options.attrs,
         )
         self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
