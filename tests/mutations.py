@@ -398,7 +398,7 @@ MUTATIONS = [
     Mutation(
         "named: jumanji's discount",
         "terminated and truncated change places",
-        edit("capture/named.py", "last & (discount == 0)", "last & (discount != 0)"),
+        edit("capture/named.py", 'read(chunk, "discount") == 0, last', 'read(chunk, "discount") != 0, last'),
         f"{NAMED} -k jumanji",
     ),
     Mutation(
@@ -410,7 +410,7 @@ MUTATIONS = [
     Mutation(
         "named: pgx's players",
         "a game is over for all when it is for one",
-        edit("capture/named.py", "(*games.shape, -1).all(-1)", "(*games.shape, -1).any(-1)"),
+        edit("capture/named.py", "(*like.shape, -1).all(-1)", "(*like.shape, -1).any(-1)"),
         f"{NAMED} -k player",
     ),
     Mutation(
