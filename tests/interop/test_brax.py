@@ -83,6 +83,25 @@ def test_flags_are_floats(chunk):
     assert chunk.discount.dtype == chunk.extras["state_extras"]["truncation"].dtype == jnp.float32
 
 
+def test_stacked_states_are_results():
+    from brax.envs.wrappers.training import wrap
+
+    env = wrap(Counter(), episode_length=LIMIT)
+
+    def step(state, action):
+        after = env.step(state, action[:, None])
+        return after, after
+
+    with promoting():
+        first = jax.jit(env.reset)(jax.random.split(jax.random.PRNGKey(0), ENVS))
+        states = jax.jit(lambda: jax.lax.scan(step, first, jnp.asarray(ACTIONS))[1])()
+    stacked = tl.Convention("brax", observation="obs", done="done", truncated="info.truncation", alignment="result")
+    recorder = tl.Recorder(["obs", "action", "reward"], convention=stacked)
+    recorder.record_step(first, action=jnp.zeros(ENVS, jnp.int32))
+    recorder.record(states, action=jnp.asarray(ACTIONS))
+    check(recorder.to_dataset(), true_episodes(), Known(final_of_cut=True))
+
+
 def test_inside_jit(chunk):
     @jax.jit
     def run():
