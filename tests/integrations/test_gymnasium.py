@@ -199,6 +199,18 @@ def test_an_environment_that_raises_leaves_what_was_recorded():
     assert env.recorder.to_dataset()["start_seen"].values.tolist() == [True, True]
 
 
+def test_an_environment_that_raises_behind_its_end_begins_anew_with_its_reset():
+    env = RecordEpisodes(Counter())
+    env.reset()
+    run(env, [0, 2])
+    with pytest.raises(RuntimeError, match="broken"):
+        env.step(-1)
+    env.reset()
+    run(env, [0])
+    assert lengths(env.recorder) == [(2, "terminated"), (1, "cut")]
+    assert env.recorder.to_dataset()["start_seen"].values.tolist() == [True, True]
+
+
 def test_stepping_on_after_an_exception_is_a_gap():
     envs = RecordVectorEpisodes(counters(2, "NextStep"))
     envs.reset()
@@ -263,6 +275,20 @@ def test_options_and_seeds_reach_the_environment():
     env.reset(seed=5, options={"level": 1})
     assert env.unwrapped.got == (5, {"level": 1})
     assert env.get_wrapper_attr("episode") == 1
+
+
+def test_options_that_are_no_numbers_are_named_once():
+    env = RecordEpisodes(Counter())
+
+    def play():
+        for size in (1, 2.5):
+            env.reset(options={"map": [[1], [2, 3]], "word": "a", "size": size})
+            run(env, [2])
+
+    with pytest.warns(UserWarning, match="option '(map|word)': not recorded") as caught:
+        play()
+    assert len(caught) == 2
+    assert env.recorder.to_dataset()["option.size"].values.tolist() == [[1], [2.5]]
 
 
 def test_a_seed_too_large_is_none_and_says_so():
@@ -358,6 +384,8 @@ def test_what_does_not_fit_is_refused():
         RecordEpisodes(Counter(), chunk=1)
     with pytest.raises(TypeError, match="exclude='obs'"):
         RecordEpisodes(Counter(), exclude="obs")
+    with pytest.raises(KeyError, match="no field for exclude= 'rewards'. Did you mean 'reward'"):
+        RecordEpisodes(Counter(), exclude=["rewards"])
     envs = counters(2, "NextStep")
     envs.autoreset_mode, envs.metadata = None, {}
     with pytest.raises(ValueError, match="autoreset mode None in its metadata"):

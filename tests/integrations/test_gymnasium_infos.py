@@ -150,3 +150,14 @@ def test_excluded_infos_are_left_out_in_silence():
     ds = record({"word": "a", "x": 1.0, "y": 2.0}, exclude=["info.word", "info.x"])
     assert "info.x" not in ds
     assert "info.y" in ds
+
+
+def test_whole_numbers_become_floats_where_the_next_is_one():
+    ds = record({"x": 1}, {}, {"x": 0.5})
+    np.testing.assert_array_equal(ds["info.x"], [1, np.nan, 0.5])
+
+
+def test_a_number_too_large_for_its_field_is_missing_and_not_another():
+    with pytest.warns(UserWarning, match="info 'n': a value is left out: 'info.n' has dtype int64; expected int8"):
+        ds = record({"n": np.int8(3)}, {"n": 4}, {"n": 300})
+    assert ds["info.n"].values.tolist() == [3, 4, -128]

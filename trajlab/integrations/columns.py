@@ -30,7 +30,10 @@ class Column:
     ) -> None:
         """Allocate `size` = (capacity, N) cells of shape `cell`; with `is_single` values come without the axis N."""
         self.name = dotted(path)
-        self.missing = padding_value(shown_dtype(dtype))
+        try:
+            self.missing = padding_value(shown_dtype(dtype))
+        except TypeError as error:
+            raise TypeError(f"{self.name!r}: {error}") from None
         self.rows = np.full((*size, *cell), self.missing, dtype)
         self._view = self.rows[:, 0] if is_single else self.rows
         self._cell, self._dtype = self._view.shape[1:], self._view.dtype
@@ -56,6 +59,14 @@ class Column:
         """Copy one environment's value (...) into a row."""
         self.rows[row, env] = self._fitted(value, self.rows.shape[2:])
 
+    def become(self, dtype: np.dtype) -> None:
+        """Hold values of another dtype from now on; what is missing so far is missing there, too."""
+        is_missing, is_single = self.rows == self.missing, self._view is not self.rows
+        self.missing = padding_value(dtype)
+        self.rows = np.where(is_missing, self.missing, self.rows.astype(dtype))
+        self._view = self.rows[:, 0] if is_single else self.rows
+        self._dtype = self.rows.dtype
+
     def clear(self, row: int) -> None:
         """Make the values of a row missing."""
         self._view[row] = self.missing
@@ -70,9 +81,14 @@ class Column:
         is_text = array.dtype.kind == self._dtype.kind == "U"
         if is_text and array.dtype.itemsize > self._dtype.itemsize:
             raise ValueError(f"{self.name!r} holds {str(value)[:60]!r}, longer than its space allows ({self._dtype})")
-        if not np.can_cast(array.dtype, self._dtype, "same_kind"):
+        if not np.can_cast(array.dtype, self._dtype, "same_kind") or self._overflows(array):
             raise ValueError(f"{self.name!r} has dtype {array.dtype}; expected {self._dtype}, as in the first step")
         return array
+
+    def _overflows(self, array: np.ndarray) -> bool:
+        """Say whether whole numbers are too large for this column."""
+        is_whole = array.dtype.kind in "iu" and self._dtype.kind in "iu"
+        return is_whole and bool((array.astype(self._dtype) != array).any())
 
 
 def dotted(path: Path) -> str:

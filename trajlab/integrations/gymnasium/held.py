@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from trajlab.errors import warn_user
-from trajlab.integrations.gymnasium.infos import named_single
+from trajlab.integrations.gymnasium.infos import KINDS, as_array, named_single
 
 NO_SEED = int(np.iinfo(np.int64).min)
 """The seed of an episode that was given none."""
@@ -34,7 +34,8 @@ class Held:
         if seed is not None:
             self.seeds[where] = seeds_of(seed, len(where))[where]
         for name, value in named_single(options):
-            self._set_option(name, np.asarray(value), where)
+            array = as_array(value)
+            self._set_option(name, np.array(None) if array is None else array, where)
         self._is_empty = self._is_empty and seed is None and not self.options
 
     def drop(self, where: np.ndarray) -> None:
@@ -48,7 +49,7 @@ class Held:
 
     def _set_option(self, name: str, value: np.ndarray, where: np.ndarray) -> None:
         old = self.options.get(name)
-        if old is None or old.shape[1:] != value.shape:
+        if old is None or old.shape[1:] != value.shape or {old.dtype.kind, value.dtype.kind} - set(KINDS):
             old = np.zeros((len(where), *value.shape), value.dtype)
             self.options[f"_{name}"] = np.zeros(len(where), bool)
         new = old.astype(np.promote_types(old.dtype, value.dtype))

@@ -23,7 +23,7 @@ def named_values(
     all environments.
     """
     for key, value in infos.items():
-        if key.startswith("_") and key[1:] in infos:
+        if isinstance(key, str) and key.startswith("_") and key[1:] in infos:
             continue
         own = infos.get(f"_{key}")
         if own is not None:
@@ -78,7 +78,7 @@ class InfoColumns:
     def write_single(self, row: int, infos: Mapping[str, Any]) -> None:
         """Write the infos of a single environment, which have no masks, into a cleared row."""
         for name, value in named_single(infos):
-            array = _as_array(value)
+            array = as_array(value)
             self._write(row, name, None if array is None else array[None], self._everywhere)
 
     def _write(self, row: int, name: str, value: Any, where: np.ndarray) -> None:
@@ -86,17 +86,26 @@ class InfoColumns:
             if not where.any():
                 return
             self._columns[name] = None
-            self._discover(name, _as_array(value))
+            self._discover(name, as_array(value))
         column = self._columns[name]
         if column is None:
             return
         try:
+            if not self._rows.is_fixed:
+                self._widen(column, value)
             column.put_where(row, value, where)
         except ValueError as error:
             self._warn(name, f"a value is left out: {error}")
             return
         if name in self._masks:
             self._masks[name].rows[row] |= where
+
+    @staticmethod
+    def _widen(column: Column, value: Any) -> None:
+        """Make a column of whole numbers one of floats where the next value is a float, as 0 may be followed by 0.5."""
+        array = as_array(value)
+        if array is not None and array.dtype.kind == "f" and column.rows.dtype.kind in "iu":
+            column.become(np.promote_types(array.dtype, column.rows.dtype))
 
     def _discover(self, name: str, array: np.ndarray | None) -> None:
         """Make a column for a name that is met for the first time, or say why it gets none."""
@@ -123,7 +132,7 @@ class InfoColumns:
             warn_user(f"{self._root} {name!r}: {what}. To leave it out in silence: exclude=['{self._root}.{name}']")
 
 
-def _as_array(value: Any) -> np.ndarray | None:
+def as_array(value: Any) -> np.ndarray | None:
     """Return a value as an array, None where it is ragged."""
     try:
         return np.asarray(value)

@@ -95,13 +95,13 @@ class Steps(WaitingRows):
 
         A reset row that still waits, and no step behind it, is replaced.
         """
+        marked = where if self.is_lost else where & ~self._ended
         if self.is_lost:
             self._mark_gap()
         cells = where
         if self.num_waiting and not self._has_step:
             cells = where | self._cells[0]
             self.num_waiting = 0
-        marked = where & ~self._ended
         if marked.any():
             self.mark(RESET, marked)
         row = self.num_waiting

@@ -10,6 +10,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.wrappers import Autoreset as AutoresetWrapper
 
+from trajlab.errors import unknown_name
 from trajlab.integrations.gymnasium.infos import Declared
 from trajlab.integrations.gymnasium.spaces import leaves_of
 from trajlab.integrations.gymnasium.steps import Autoreset, Steps
@@ -20,6 +21,8 @@ MODES: dict[AutoresetMode, Autoreset] = {
     AutoresetMode.SAME_STEP: "same_step",
     AutoresetMode.DISABLED: "disabled",
 }
+ROOTS = ("obs", "action", "reward", "seed", "info", "option")
+"""What need not be recorded."""
 RESET_MASK = "reset_mask"
 """The option of a vector environment's reset that says which of them to reset."""
 
@@ -119,7 +122,7 @@ class RecordEpisodes(gym.Wrapper, RecordConstructorArgs, _Recording):
     ValueError
         When a space has values without a fixed shape (`Graph`, `Sequence`), or the recorder is not new.
     KeyError
-        When `exclude` names an observation or action that is not there.
+        When `exclude` names what is not there.
 
     Notes
     -----
@@ -248,6 +251,9 @@ class RecordVectorEpisodes(VectorWrapper, RecordConstructorArgs, _Recording):
 def _checked(exclude: Any) -> list[str]:
     if isinstance(exclude, str) or not all(isinstance(entry, str) for entry in exclude):
         raise TypeError(f"exclude={exclude!r}; expected a list of names and globs")
+    for entry in exclude:
+        if not (set(entry) & set("*?[") or entry.partition(".")[0] in ROOTS):
+            raise unknown_name("field for exclude=", entry, ROOTS)
     return list(exclude)
 
 
