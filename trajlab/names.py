@@ -57,6 +57,8 @@ ROLE_ATTR = "role"
 """Attribute of a field that fills a slot of the convention: `"action"`, `"reward"`, `"observation"`."""
 AGENT_ATTR = "agent"
 """Attribute of a field of agents: `"*"` where it has the dim `agent`, the agent's name where it is one agent's."""
+EPISODE_FIELD_ROLE = "episode_field"
+"""The role of a recorded field that is shown with one value per episode."""
 AXIS_ROLE = "axis"
 """The role of an episode coordinate that was an axis of the arrays, as seeds are."""
 

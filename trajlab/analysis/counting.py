@@ -44,8 +44,10 @@ class ValueCounter:
         seen, codes = _coded(values)
         rows, components = self.counts.shape[:2]
         index = _table_index(codes, group, len(seen))
-        index = index.reshape(-1) if missing is None else index[~missing]
-        counts = np.bincount(index, minlength=rows * components * len(seen))
+        size = rows * components * len(seen)
+        if missing is not None:
+            index = np.where(missing, np.intp(size), index)  # counted behind the others: faster than to leave them out
+        counts = np.bincount(index.reshape(-1), minlength=size)[:size]
         self._merge(seen, counts.reshape(rows, components, len(seen)))
 
     def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:

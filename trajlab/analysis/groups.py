@@ -11,7 +11,8 @@ import xarray as xr
 from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, choose_kinds, cut_values
-from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
@@ -41,6 +42,8 @@ class Groups:
         What transitions are told apart by, as `discrete_kind` says it.
     attrs : dict
         What to say about them on a result.
+    alive : AliveRows
+        Where the value is that of an agent: whether it takes part.
     """
 
     name: str | None
@@ -50,6 +53,7 @@ class Groups:
     of_episode: np.ndarray | None
     kind: str
     attrs: dict[str, Any]
+    alive: AliveRows
 
     @property
     def size(self) -> int:
@@ -59,7 +63,7 @@ class Groups:
     @property
     def fields(self) -> list[str]:
         """Variables that a batch must hold for `index`."""
-        return [self.name] if self.name is not None and self.of_episode is None else []
+        return [self.name, *self.alive.needed] if self.name is not None and self.of_episode is None else []
 
     def index(self, batch: FlatBatch) -> np.ndarray | None:
         """Return the group of each transition (M,), -1 for none; None where there is a single group."""
@@ -67,7 +71,7 @@ class Groups:
             return None
         if self.of_episode is not None:
             return self.of_episode[batch.episode]
-        rows, missing = as_discrete(batch.values[self.name], self.kind)
+        rows, missing = _read(batch, self.name, self.kind, self.alive)
         if missing is None:
             return self._code(rows[:, 0])
         group = np.full(len(rows), -1, np.intp)
@@ -131,9 +135,9 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         if groups is not None:
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
-        return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {})
+        return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {}, AliveRows())
     _check_by(ds, by)
-    is_per_episode = ds[by].ndim == 1
+    is_per_episode, alive = ds[by].ndim == 1, AliveRows()
     what = "episodes" if is_per_episode else "transitions"
     if is_per_episode:
         kind = ""
@@ -143,7 +147,8 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         num_missing = int(missing.sum())
     else:
         kind = _kind_of(ds, by)
-        values, weights, num_missing = _transition_values(ds, by, kind)
+        alive = AliveRows.of(ds, by)
+        values, weights, num_missing = _transition_values(ds, by, kind, alive)
     if num_missing:
         total = num_missing + int(weights.sum())
         warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
@@ -158,7 +163,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     attrs: dict[str, str | int] = {"long_name": title_of(ds, by), **units_of(ds, by)}
     left_out = int(weights[codes < 0].sum()) + num_missing
     attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
-    return Groups(by, labels, values, codes, of_episode, kind, attrs)
+    return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
 
 
 def is_category(ds: xr.Dataset, by: str) -> bool:
@@ -199,13 +204,21 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return as_text(values) if values.dtype.kind in "OTS" else values
 
 
-def _transition_values(ds: xr.Dataset, by: str, kind: str) -> tuple[np.ndarray, np.ndarray, int]:
+def _read(batch: FlatBatch, by: str, kind: str, alive: AliveRows) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the values (M, 1) to group by, and which are missing or those of an agent that takes no part."""
+    rows, missing = as_discrete(batch.values[by], kind)
+    return rows, either(missing, alive.missing(batch, batch.values[by].shape))
+
+
+def _transition_values(ds: xr.Dataset, by: str, kind: str, alive: AliveRows) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the distinct values of a variable over transitions, how many have each, and how many have none."""
     counter = ValueCounter()
     num_missing = 0
-    for batch in iter_flat(ds, [by]):
-        rows, missing = as_discrete(batch.values[by], kind)
-        num_missing += 0 if missing is None else int(missing.sum())
-        counter.add(rows, None, missing)
+    for batch in iter_flat(ds, [by, *alive.needed]):
+        rows, left_out = _read(batch, by, kind, alive)
+        dead = alive.missing(batch, rows.shape[:1])
+        if left_out is not None:
+            num_missing += int((left_out if dead is None else left_out & ~dead).sum())
+        counter.add(rows, None, left_out)
     values, counts = counter.result()
     return values, counts[0, 0], num_missing

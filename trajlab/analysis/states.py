@@ -166,13 +166,16 @@ def _alive_rows(
     index: np.ndarray, values: np.ndarray, batch: FlatBatch, alive: AliveRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return places ``index * agents + agent`` and rows (K, component) of the agents that take part in transitions."""
-    takes_part = alive.mask(batch)
-    if takes_part is None:
+    cells = alive.cells(batch)
+    if cells is None:
         return index, as_rows(values)
-    index = np.where(
-        index[:, np.newaxis] < 0, -1, index[:, np.newaxis] * alive.num_agents + np.arange(alive.num_agents)
-    )
-    return index[takes_part], as_rows(alive.by_agent(values)[takes_part])
+    return _alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
+
+
+def _alive_index(index: np.ndarray, cells: np.ndarray, alive: AliveRows) -> np.ndarray:
+    """Return places ``index * agents + agent`` of what `AliveRows.cells` gave; below 0 where those of `index` are."""
+    row = cells // alive.num_agents
+    return index[row] * alive.num_agents + (cells - row * alive.num_agents)
 
 
 def _packed_dtype(dtype: np.dtype) -> np.dtype:
@@ -190,9 +193,9 @@ def _count(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) -> np
         return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].reshape(-1)
     counts = np.zeros(groups.size * steps * alive.num_agents, np.int64)
     for batch in iter_flat(ds, [*groups.fields, *alive.needed]):
-        places = _place(batch, groups, cells)
-        index, _ = _alive_rows(places, np.zeros((len(places), alive.num_agents)), batch, alive._replace(axis=0))
-        counts += np.bincount(index[index >= 0], minlength=len(counts))
+        index, taking_part = _place(batch, groups, cells), alive.cells(batch)
+        index = index if taking_part is None else _alive_index(index, taking_part, alive)
+        counts += np.bincount(index[index >= 0] if groups.fields else index, minlength=len(counts))
     return counts
 
 

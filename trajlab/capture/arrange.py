@@ -52,7 +52,9 @@ def make_arrays(leaves: Sequence[Any], how: Sequence[Make]) -> list[Any]:
     wanted = [make for make, is_here in zip(how, is_on_device, strict=True) if is_here and make.kind != "keep"]
     used = sorted({place for make in wanted for place in make.places})
     among = [make._replace(places=tuple(used.index(place) for place in make.places)) for make in wanted]
-    made = iter(_make_on_device([leaves[place] for place in used], tuple(among)) if wanted else ())
+    # JAX may read a NumPy array after the call has returned, when its owner has filled it anew.
+    owned = [np.array(leaf) if isinstance(leaf := leaves[place], np.ndarray) else leaf for place in used]
+    made = iter(_make_on_device(owned, tuple(among)) if wanted else ())
     return [
         make.of(leaves, np) if make.kind == "keep" or not is_here else next(made)
         for make, is_here in zip(how, is_on_device, strict=True)
@@ -104,7 +106,12 @@ def arrange(
     num_envs : int or None
         The number of environments in this call, where it is known.
     """
-    if not agents or AGENTS in "".join(groups):
+    letters = "".join(groups)
+    if agents and AGENTS not in letters and len(letters) > len(groups):
+        apart = arrange(names, leaves, groups, (), num_envs)
+        whole = arrange(names, apart.leaves, tuple(letters), agents, None)
+        return whole._replace(stuck=frozenset(whole.became[name] for name in apart.stuck))
+    if not agents or AGENTS in letters:
         how = _unfold_all(leaves, groups, len(agents), num_envs)
         unfolded = [name for name, make in zip(names, how, strict=True) if make.kind == "unfold"]
         agent_of = dict.fromkeys(unfolded, EVERY_AGENT) if agents else {}
@@ -147,6 +154,11 @@ def _join(
             how.append(Make("keep", (place,)))
             agent_of |= {names[place]: agent} if agent else {}
     return tuple(out), how, agent_of
+
+
+def joined_names(names: tuple[str, ...], agents: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names that arrays of several agents have, or would have, once joined."""
+    return tuple(name for name, _ in _grouped(names, agents))
 
 
 @functools.lru_cache(maxsize=256)

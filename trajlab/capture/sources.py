@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from trajlab.capture.agents import find_flags, find_path
-from trajlab.capture.arrange import Arranged, arrange
+from trajlab.capture.arrange import Arranged, arrange, joined_names
 from trajlab.capture.axes import AGENTS, axes_of_call, check_sizes
 from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
 from trajlab.capture.devices import check_not_deleted
@@ -116,7 +116,8 @@ def _by_name(chunk: Any, extra: dict[str, Any], convention: Convention, fields: 
     for slot, standard in STANDARD_NAMES.items():
         value = _compute(convention, slot, chunk, names)
         if value is not None:
-            made.append((slots, slot, _unused(standard[0], names), value))
+            taken = (*names, *joined_names(names, tuple(convention.agents or ())))
+            made.append((slots, slot, _unused(standard[0], taken), value))
     for name, value in fields.items() if isinstance(fields, Mapping) else ():
         if callable(value):
             made.append((own, name, computed_name(name), call_on_chunk(value, chunk, f"fields[{name!r}]")))

@@ -38,7 +38,8 @@ class AgentRows:
 class AliveArray(PerTransition):
     """Whether each agent takes part in a transition: whether no earlier one of its episode left it done.
 
-    An agent takes part in the transition that ends it. In the first one of an episode all agents do.
+    An agent takes part in the transition that ends it. In the first one of an episode all agents do, unless its start
+    was not seen and the flags of the row before say that some are done already.
     """
 
     def __init__(self, source: Source, agents: AgentRows) -> None:
@@ -55,7 +56,10 @@ class AliveArray(PerTransition):
 
     def _stops(self, episode: np.ndarray) -> np.ndarray:
         """Return the first step (M, agent) in which each agent takes no part; whole episodes are read for it, once."""
-        unknown = np.unique(episode[self._stop[episode, 0] < 0])
+        stop = self._stop.take(episode, axis=0)
+        if stop.min(initial=0) >= 0:
+            return stop
+        unknown = np.unique(episode[stop[:, 0] < 0])
         length = self.source.episodes.length[unknown]
         if not self.agents.flags:
             self._stop[unknown] = length[:, np.newaxis]
@@ -77,7 +81,10 @@ class AliveArray(PerTransition):
         for name in self.agents.flags:
             done |= self.source.read(name, episode[place], time, (slice(None),)).astype(bool)
         if self.agents.is_late:
-            done[time == 0] = False  # they belong to the episode before
+            # They belong to the episode before; but where the start was not seen, perhaps to a row of this one.
+            is_first = time == 0
+            is_first[is_first] = self.source.episodes.start_seen[episode] | done[is_first].all(axis=1)
+            done[is_first] = False
         cell, agent = np.nonzero(done)
         stop = np.repeat(length[:, np.newaxis], self.agents.count, axis=1)
         np.minimum.at(stop, (place[cell], agent), time[cell] + (0 if self.agents.is_late else 1))

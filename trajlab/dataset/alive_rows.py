@@ -67,11 +67,19 @@ class AliveRows(NamedTuple):
         alive = alive.reshape(len(alive), -1)
         return alive if self.agent is None else alive[:, [self.agent]]
 
+    def cells(self, batch: FlatBatch) -> np.ndarray | None:
+        """Return the places ``transition * agents + agent`` of the agents that take part; None where all values count.
+
+        They are those of the rows that `by_agent` returns.
+        """
+        alive = self.mask(batch)
+        return None if alive is None else np.flatnonzero(alive)
+
     def by_agent(self, values: np.ndarray) -> np.ndarray:
-        """Return values (M, ...) as (M, agent, component)."""
+        """Return values (M, ...) as (M * agents, component)."""
         size = int(np.prod(values.shape[1:], dtype=np.int64)) // max(self.num_agents, 1)
         values = np.moveaxis(values, 1 + self.axis, 1) if self.axis else values
-        return values.reshape(len(values), self.num_agents, size)
+        return values.reshape(len(values) * self.num_agents, size)
 
     def missing(self, batch: FlatBatch, shape: tuple[int, ...]) -> np.ndarray | None:
         """Return which components (M, component) of values (M, ...) do not count, None where all do."""

@@ -145,6 +145,7 @@ def _field_variable(source: Source, field: Field, labels: Labels, at: At | None)
         attrs[names.AGENT_ATTR] = field.agent
     own = labels.dims[field.name]
     if at is not None:
+        attrs[names.ROLE_ATTR] = names.EPISODE_FIELD_ROLE
         return lazy_variable((names.EPISODE, *own), EpisodeFieldArray(source, field.name, at), attrs)
     return lazy_variable((names.EPISODE, names.TIME, *own), FieldArray(source, field.name), attrs)
 

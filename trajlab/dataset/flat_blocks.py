@@ -108,9 +108,11 @@ def _tile(
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
+    @functools.cache
     def episode() -> np.ndarray:
         return wanted(here()).astype(np.intp)
 
+    @functools.cache
     def time() -> np.ndarray:
         return wanted(np.repeat(np.arange(start, stop), width)) - source.episodes.start[chosen][wanted(here())]
 

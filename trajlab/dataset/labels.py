@@ -8,7 +8,7 @@ import numpy as np
 
 from trajlab.block.layout import EVERY_AGENT, Field
 from trajlab.errors import raise_all, unknown_name
-from trajlab.names import AGENT, RESERVED, final_name, units_name
+from trajlab.names import AGENT, ALIVE, RESERVED, final_name, units_name
 
 Dims = Mapping[str, Sequence[str] | str]
 """Field name to the names of its own dims; an axis letter to the name of its episode coordinate."""
@@ -108,15 +108,16 @@ def make_labels(
         if AGENT not in given[name] and len(given[name]) < len(shapes[name])
     }
     axes = dict(axis_names or {})
+    reserved = RESERVED | ({AGENT, ALIVE} if agents else set())
     for name in given:
         if name not in shapes:
             raise unknown_name("field for dims=", name, [*shapes, *axes])
     problems: list[str] = []
     for place, (letter, name) in enumerate(axes.items()):
-        if name in RESERVED or name in shapes or name in list(axes.values())[:place]:
+        if name in reserved or name in shapes or name in list(axes.values())[:place]:
             problems.append(f"dims[{letter!r}]: {name!r} is a name of the Dataset; choose another")
     found: dict[str, tuple[str, ...]] = {}
-    taken = RESERVED | set(shapes) | set(map(final_name, shapes)) | set(axes.values())
+    taken = reserved | set(shapes) | set(map(final_name, shapes)) | set(axes.values())
     for name, shape in shapes.items():
         own = given.get(name)
         twin = same_dims.get(name)
@@ -132,8 +133,8 @@ def make_labels(
             problems.append(f"dims[{name!r}]={list(own)} has a name twice; expected one for each axis")
         if name in of_agents and AGENT in own[1:]:
             problems.append(f"dims[{name!r}]={list(own)}: expected {AGENT!r} first, or left out")
-        reserved = sorted(set(own) & (RESERVED | set(shapes) | set(axes.values())))
-        problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in reserved]
+        clashes = sorted(set(own) - {AGENT} & (reserved | set(shapes) | set(axes.values())))
+        problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in clashes]
         found[name] = own
     sizes = _sizes(found, shapes, problems)
     for dim in coords or {}:
@@ -143,6 +144,8 @@ def make_labels(
     for dim, values in labels.items():
         if values.shape != (sizes[dim],):
             problems.append(f"coords[{dim!r}] has shape {values.shape}; expected ({sizes[dim]},), one label per entry")
+    if agents and AGENT in labels:
+        problems.append(f"coords[{AGENT!r}]: the labels are the names that Convention(agents=...) gives; leave it out")
     own_dims = {name: own[1:] if own[:1] == (AGENT,) else own for name, own in found.items()}
     own_shapes = {name: shape[len(found[name]) - len(own_dims[name]) :] for name, shape in shapes.items()}
     one, several = _units(units or {}, own_dims, own_shapes, labels, problems)

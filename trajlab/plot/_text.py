@@ -136,6 +136,11 @@ def plain_numbers(axis: Any, *, whole: bool = False) -> None:
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
+def write_xlabel(ax: "matplotlib.axes.Axes", label: str) -> None:
+    """Write a label along x, broken where it is longer than the panel is wide."""
+    ax.set_xlabel(_wrapped([label], _width(ax) / 72, points_of("axes.labelsize")))
+
+
 def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:
     """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
     root: Any = ax.get_figure(root=True)

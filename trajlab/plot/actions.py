@@ -232,8 +232,11 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
 
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
-    height, place = (ax.xaxis, ax.yaxis) if sideways else (ax.yaxis, ax.xaxis)
-    place.set_label_text(_text.safe(label))
+    height = ax.xaxis if sideways else ax.yaxis
+    if sideways:
+        ax.set_ylabel(_text.safe(label))
+    else:
+        _text.write_xlabel(ax, label)
     if by is not None:
         height.set_major_formatter(PercentFormatter(1.0))
     else:
