@@ -254,7 +254,7 @@ MUTATIONS = [
     Mutation(
         "everything fetched",
         "a read fetches the whole block and picks from it on the host",
-        edit("block/read.py", "to_host(_gather_host(host_view(array), rows, columns, inner))", "_gather_host(to_host(array), rows, columns, inner)"),
+        edit("block/read.py", "to_host(gather_host(host_view(array), rows, columns, inner))", "gather_host(to_host(array), rows, columns, inner)"),
         f"{FETCH} -k one_episode",
     ),
     Mutation(

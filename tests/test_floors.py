@@ -33,6 +33,7 @@ FLOORS = {
     "block.layout": floor(0, HEAVY),
     "block": floor(1, "xarray pandas matplotlib"),
     "segment": floor(1, "jax xarray pandas matplotlib"),
+    "check": floor(2, "jax xarray pandas matplotlib"),
     "dataset": floor(2, "matplotlib"),
     "testing": floor(3, "matplotlib"),
     "buffer": floor(3, "matplotlib trajlab.analysis"),

@@ -14,6 +14,7 @@ from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.sources import find_sources
+from trajlab.check import Finding
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
@@ -330,6 +331,11 @@ class Recorder:
         ------
         ValueError
             When nothing has been recorded.
+
+        Warns
+        -----
+        UserWarning
+            When the rows do not look like what the convention says; see `check`.
         """
         check_option("incomplete", incomplete, Incomplete)
         if not self._enabled:
@@ -339,6 +345,37 @@ class Recorder:
             if self._session is None or not self._counters.rows:
                 raise ValueError("nothing has been recorded; call record(chunk) first")
             return self._session.dataset(self._counters, incomplete)
+
+    def check(self) -> list[Finding]:
+        """Return signs that the recording is read by another convention than it was made with.
+
+        Each says what was seen, in how many cases, and the argument that would mend it. `to_dataset` looks for the
+        same and warns of what it finds, once each; only integer actions it leaves alone, for they have to be read.
+
+        Returns
+        -------
+        list of Finding
+            Each with `name`, `seen`, `count`, `of`, `unit` and `mend`; empty where nothing was found, or too little
+            was recorded to tell. No finding is no proof: from arrays alone, many a mistake cannot be seen.
+
+        Notes
+        -----
+        What has to be seen nearly always has to be seen in 90 percent of at least 10 cases. Observations are
+        compared where they lie, at up to 64 ends spread over the recording.
+
+        Examples
+        --------
+        >>> import numpy as np, trajlab as tl
+        >>> rec = tl.Recorder(convention=tl.Convention(autoreset="next_step"))
+        >>> obs = np.tile([0.0, 1.0, 2.0], 20)[:, None]  # (T, N) = (60, 1); each episode starts at 0
+        >>> rec.record({"obs": obs, "done": obs == 2.0})
+        >>> [(finding.name, finding.count, finding.of) for finding in rec.check()]
+        [('no_reset_row', 19, 19)]
+        """
+        with self._lock:
+            if self._session is None or not self._counters.rows:
+                return []
+            return self._session.check(self._counters)
 
     def reset(self) -> None:
         """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""

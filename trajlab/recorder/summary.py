@@ -43,6 +43,7 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
         facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
     if closed:
         facts.append(("state", "closed"))
+    facts += [("check", str(finding)) for finding in session.findings]
     facts += [("convention", text) for text in roles.found]
     rows: list[tuple[str, ...]] = []
     for field in layout.fields:
