@@ -177,17 +177,18 @@ class Ends:
         found = self._at_places(fields, "start", "second", "home")
         if not found:
             return {}
-        return {place: (prints == zero_print(fields)).all(axis=1) for place, prints in found.items()}
+        return {place: (prints == prints_of(fields, 0)).all(axis=1) for place, prints in found.items()}
 
     def same(self, a: str, b: str) -> np.ndarray:
         """Say at each end whether two observations are equal."""
         return (self.observations[a] == self.observations[b]).all(axis=1)
 
 
-def zero_print(fields: Sequence[Field]) -> np.ndarray:
-    """Return the fingerprints of cells that hold 0."""
+def prints_of(fields: Sequence[Field], value: float) -> np.ndarray:
+    """Return the fingerprints of cells that hold one value."""
     place = np.zeros(1, np.intp)
-    found = [fingerprints([np.zeros((1, 1, *field.shape), field.dtype)], place, place, place) for field in fields]
+    cells = [np.full((1, 1, *field.shape), value).astype(field.dtype) for field in fields]
+    found = [fingerprints([cell], place, place, place) for cell in cells]
     return np.concatenate([prints for prints in found if prints is not None], axis=1)
 
 

@@ -7,7 +7,7 @@ tells where the others really start.
 
 import numpy as np
 
-from trajlab.check.evidence import Ends, nearly_all
+from trajlab.check.evidence import Ends, nearly_all, prints_of
 from trajlab.check.finding import Finding
 
 
@@ -127,6 +127,30 @@ def mid_episode(ends: Ends) -> Finding | None:
     seen = "the first episode starts with another observation than all later ones"
     mend = "Recorder(starts_fresh=False) if recording began in mid-episode"
     return Finding("mid_episode", seen, len(other), len(known), "environments", mend)
+
+
+def first_step_lost(ends: Ends) -> Finding | None:
+    """Find a first row that was left out as that of a reset and has a reward, which a reset has not.
+
+    Where an observation stands on the row of the action that led to it, one step more is recorded than there are
+    transitions. A scan over steps does not have that one.
+    """
+    recording = ends.recording
+    rules, rewards = recording.rules, recording.fields_of("reward")
+    if not (rules.drops_first and rules.starts_fresh and rewards) or rules.first_is_transition:
+        return None
+    firsts = np.flatnonzero(recording.is_first)
+    prints = recording.prints(rewards, firsts, np.full_like(firsts, -1)) if len(firsts) else None
+    if prints is None:
+        return None
+    is_float = all(field.dtype.kind == "f" for field in rewards)
+    is_none = [prints_of(rewards, value) for value in (0, np.nan)[: 1 + is_float]]
+    paid = ~np.any([(prints == of_none).all(axis=1) for of_none in is_none], axis=0)
+    if not paid.any():
+        return None
+    seen = "the first row was left out, as that of a reset, but has a reward, so that the first transition is lost"
+    mend = "record what the reset returned before it, with record_step(), or give Recorder(starts_fresh=False)"
+    return Finding("first_step_lost", seen, int(paid.sum()), len(paid), "environments", mend)
 
 
 def _elsewhere(ends: Ends, where: np.ndarray) -> np.ndarray:

@@ -8,14 +8,22 @@ from trajlab.check.actions import strange_actions
 from trajlab.check.evidence import Ends, Recording
 from trajlab.check.finding import Finding
 from trajlab.check.lengths import endless, off_by_one, one_length, short_first
-from trajlab.check.misread import double_flags, late_flags, mid_episode, no_reset_row, replaced_final, reset_row
+from trajlab.check.misread import (
+    double_flags,
+    first_step_lost,
+    late_flags,
+    mid_episode,
+    no_reset_row,
+    replaced_final,
+    reset_row,
+)
 from trajlab.segment import Episodes, RankMap, Rules
 
 Search = Callable[[Ends], Finding | None]
 ROWS: tuple[Search, ...] = (double_flags, no_reset_row, late_flags, reset_row, lambda ends: off_by_one(ends.recording))
 """What a row is. One that is read as something else looks wrong in several ways: the first finding is given."""
-BEGINNING: tuple[Search, ...] = (mid_episode, lambda ends: short_first(ends.recording))
-"""Whether recording began in mid-episode, seen in two ways."""
+BEGINNING: tuple[Search, ...] = (first_step_lost, mid_episode, lambda ends: short_first(ends.recording))
+"""Whether recording began with the first step of episodes, seen in three ways."""
 
 
 def find(

@@ -373,6 +373,7 @@ class Recorder:
         [('no_reset_row', 19, 19)]
         """
         with self._lock:
+            self._pull()
             if self._session is None or not self._counters.rows:
                 return []
             return self._session.check(self._counters)
