@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from conventions.truth import Known, check
 from interop.counter import ACTIONS, ENVS, GOAL, LIMIT, observe, promoting, reward_of, true_episodes
@@ -108,3 +109,18 @@ def test_inside_jit(chunk):
         return tl.append(tl.init_buffer(chunk, capacity=len(ACTIONS), convention="brax"), chunk)
 
     check(tl.to_dataset(run()), brax_truth(), Known(), names=NAMES)
+
+
+def test_what_its_ppo_trains_on_has_updates_and_environments_in_one_axis():
+    def unrolled(x):  # as brax.training.agents.ppo.train does: (U, T, N) to (U * N, T)
+        updates = x[:20].reshape(4, 5, *x.shape[1:])
+        return updates.swapaxes(1, 2).reshape(-1, 5, *x.shape[2:])
+
+    part = collect(("truncation",))
+    recorder = tl.Recorder(convention=tl.Convention("brax", axes="(UN)T"), num_envs=ENVS)
+    recorder.record(jax.tree.map(unrolled, part))
+    plain = tl.from_rollout(jax.tree.map(lambda x: x[:20], part), convention="brax")
+    found = recorder.to_dataset()
+    assert found["iteration"].max() == 3
+    for name in (*NAMES, "length", "end_reason", "env", "start_row"):
+        np.testing.assert_array_equal(found[name].values, plain[name].values, err_msg=name)
