@@ -85,7 +85,9 @@ def test_reused_buffers_are_copied(mode):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_environments_in_other_processes(mode):
-    envs = RecordVectorEpisodes(counters(2, mode, AsyncVectorEnv), chunk=4, infos={"step": int})
+    # JAX warns of a fork, and rightly: it has threads.
+    counting = counters(2, mode, AsyncVectorEnv, context="spawn")
+    envs = RecordVectorEpisodes(counting, chunk=4, infos={"step": int})
     try:
         drive(envs, Account(2, mode), np.random.default_rng(1), 30, resets=False)
     finally:
