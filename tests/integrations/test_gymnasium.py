@@ -146,6 +146,8 @@ def test_a_reset_in_mid_episode_cuts_it_and_two_in_a_row_leave_no_empty_episode(
     env = RecordEpisodes(Counter(), infos={})
     env.reset()
     env.reset()
+    with pytest.raises(ValueError, match="nothing has been recorded; step the environment first"):
+        env.recorder.to_dataset()
     run(env, [0, 0])
     env.reset()
     env.reset()
@@ -224,6 +226,17 @@ def test_stepping_on_after_an_exception_is_a_gap():
     assert ds["length"].values.tolist() == [1, 1, 1, 1]
     assert ds["start_seen"].values.tolist() == [True, True, False, False]
     np.testing.assert_array_equal(ds["obs"].values[2:, 0], [[1, 3], [101, 2]])
+
+
+def test_a_first_step_that_raises_leaves_a_gap():
+    env = RecordEpisodes(Counter())
+    env.reset()
+    with pytest.raises(RuntimeError, match="broken"):
+        env.step(-1)
+    run(env, [0, 0, 0])
+    ds = env.recorder.to_dataset()
+    assert ds["start_seen"].values.tolist() == [False]
+    np.testing.assert_array_equal(ds["obs"].values[0], [[1, 1], [1, 2]])
 
 
 def test_an_environment_that_was_reset_before_it_was_wrapped():

@@ -343,7 +343,8 @@ class Recorder:
         with self._lock:
             self._pull()
             if self._session is None or not self._counters.rows:
-                raise ValueError("nothing has been recorded; call record(chunk) first")
+                first = "step the environment" if self._source else "call record(chunk)"
+                raise ValueError(f"nothing has been recorded; {first} first")
             return self._session.dataset(self._counters, incomplete)
 
     def check(self) -> list[Finding]:

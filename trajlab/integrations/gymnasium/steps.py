@@ -83,7 +83,8 @@ class Steps(WaitingRows):
         self._infos = InfoColumns("info", self, infos, exclude)
         self._options = InfoColumns("option", self, None, exclude)
         self._has_reward, self._has_actions = has_reward, False
-        self._ended, self._fresh = np.zeros((2, num_envs), bool)
+        self._none = np.zeros(num_envs, bool)
+        self._ended, self._fresh, self._any_ended = self._none, self._none, False
         self._last = 0
 
     def needs_mark(self, where: np.ndarray) -> bool:
@@ -109,7 +110,7 @@ class Steps(WaitingRows):
         for flag in self._flags:
             flag.clear(row)
         self._held.set(where, seed, options)
-        self._ended = self._ended & ~where
+        self._wait_for_reset(self._ended & ~where)
         self._fresh = self._fresh | where
         self.is_lost, self._last = False, row
         self.commit(is_step=False, cells=None if cells.all() else cells)
@@ -131,7 +132,7 @@ class Steps(WaitingRows):
 
         Raises ValueError where something does not fit; the step is then not recorded.
         """
-        if self.autoreset == "disabled" and self._ended.all():
+        if self._any_ended and self.autoreset == "disabled" and self._ended.all():
             return  # stepped on behind the end, which is no transition of any episode
         if self.is_lost:
             self._mark_gap()
@@ -142,34 +143,39 @@ class Steps(WaitingRows):
             column.put(row, value)
         if self._reward is not None:
             self._reward.put(row, reward)
-        for flag, value in zip(self._flags, (terminated, truncated), strict=True):
-            flag.rows[row] = value
         self._write_obs(row, obs)
-        ended = self._flags[0].rows[row] | self._flags[1].rows[row]
-        if self.autoreset == "next_step":
+        ended = self._write_flags(row, terminated, truncated)
+        has_end = bool(np.count_nonzero(ended))
+        if self._any_ended and self.autoreset == "next_step":
             self._held.drop(self._ended)
         self._write_held(row)
         self._infos.clear(row)
-        has_end = bool(ended.any())
-        if self.autoreset == "same_step" and has_end:
+        if has_end and self.autoreset == "same_step":
             self._write_end(row, ended, infos)
         elif infos:
             self._write_infos(row, infos)
         self.is_lost, self._last = False, row
-        self._advance(ended, has_end)
+        cells = ~self._ended if self._any_ended and self.autoreset == "disabled" else None
+        self._note_ends(ended, has_end)
+        self.commit(is_step=True, has_end=has_end, cells=cells)
 
-    def _advance(self, ended: np.ndarray, has_end: bool) -> None:
-        """Count the row of a step that ended these episodes, and note which environments wait for a reset."""
-        before, cells = self._ended, None
+    def _note_ends(self, ended: np.ndarray, has_end: bool) -> None:
+        """Note which environments show the beginning of an episode, and which wait for a reset."""
+        before, self._fresh = self._ended, self._none
+        if self.autoreset == "next_step":
+            self._fresh = before
+        if not (has_end or self._any_ended):
+            return
         if self.autoreset == "same_step":
             self._fresh = ended
             self._held.drop(ended)
         elif self.autoreset == "next_step":
-            self._fresh, self._ended = before, ended & ~before
+            self._wait_for_reset(ended & ~before)
         else:
-            cells = ~before if before.any() else None
-            self._fresh, self._ended = np.zeros_like(ended), before | ended
-        self.commit(is_step=True, has_end=has_end, cells=cells)
+            self._wait_for_reset(before | ended)
+
+    def _wait_for_reset(self, which: np.ndarray) -> None:
+        self._ended, self._any_ended = which, bool(np.count_nonzero(which))
 
     def restart(self) -> None:
         """Forget the rows that wait; begin again with what the environments show now."""
@@ -184,19 +190,31 @@ class Steps(WaitingRows):
         self.mark(GAP, ~begins)
         self.mark(RESET, begins)
         self._last = 0
-        self.commit(is_step=False, cells=~self._ended if self._ended.any() else None)
+        self.commit(is_step=False, cells=~self._ended if self._any_ended else None)
 
     def _mark_gap(self) -> None:
-        """Say that rows were missed; only an environment that is never reset by itself may still wait for it."""
+        """Say that rows were missed; only an environment that is never reset by itself may still wait for it.
+
+        A reset row that waits tells nothing any more of what the next action is chosen from.
+        """
+        self.taken()
         self.mark(GAP, np.ones(self.num_envs, bool))
         if self.autoreset != "disabled":
-            self._ended = np.zeros(self.num_envs, bool)
+            self._wait_for_reset(self._none)
 
     def _write_obs(self, row: int, obs: Any) -> None:
         if not self._obs_columns:
             self._add_obs_columns(obs)
         for path, column in self._obs_columns:
             column.put(row, at(obs, path))
+
+    def _write_flags(self, row: int, *flags: Any) -> np.ndarray:
+        """Write both flags; return where an episode ended (N,), in memory of its own."""
+        for column, value in zip(self._flags, flags, strict=True):
+            if not self._is_single and np.shape(value) != self._none.shape:
+                raise ValueError(f"{column.name!r} has shape {np.shape(value)}; expected {self._none.shape}")
+            column.rows[row] = value
+        return self._flags[0].rows[row] | self._flags[1].rows[row]
 
     def _write_held(self, row: int) -> None:
         if self._seed is not None:
@@ -208,8 +226,8 @@ class Steps(WaitingRows):
     def _write_infos(self, row: int, infos: Mapping[str, Any]) -> None:
         """Write the infos of a step, but not those of an environment that was reset, or waits for it."""
         if not self._is_single:
-            self._infos.write(row, infos, ~self._ended if self._ended.any() else None)
-        elif not self._ended[0]:
+            self._infos.write(row, infos, ~self._ended if self._any_ended else None)
+        elif not self._any_ended:
             self._infos.write_single(row, infos)
 
     def _write_end(self, row: int, ended: np.ndarray, infos: Mapping[str, Any]) -> None:

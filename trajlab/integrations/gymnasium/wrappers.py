@@ -1,7 +1,6 @@
 """The wrappers: Gymnasium environments that record every step they make."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -62,10 +61,13 @@ class _Recording:
         if steps.is_full or steps.is_lost:
             self.recorder._pull()
         leaves = steps.read_action(action)
-        with self._kept():
+        try:
             result = step(action)
             with self._lock:
                 steps.step(leaves, *result)
+        except BaseException:
+            steps.is_lost = True
+            raise
         if steps.is_full:
             self.recorder._pull()
         return result
@@ -78,20 +80,14 @@ class _Recording:
         given = {key: value for key, value in (options or {}).items() if key != RESET_MASK}
         if steps.is_full or steps.needs_mark(where):
             self.recorder._pull()
-        with self._kept():
+        try:
             result = reset(seed=seed, options=options)
             with self._lock:
                 steps.reset(result[0], where, seed, given)
-        return result
-
-    @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Note that something was missed where an exception comes between."""
-        try:
-            yield
         except BaseException:
-            self._steps.is_lost = True
+            steps.is_lost = True
             raise
+        return result
 
 
 class RecordEpisodes(gym.Wrapper, RecordConstructorArgs, _Recording):
@@ -201,12 +197,12 @@ class RecordVectorEpisodes(VectorWrapper, RecordConstructorArgs, _Recording):
 
     Examples
     --------
-    >>> import gymnasium as gym
+    >>> import gymnasium as gym, numpy as np
     >>> from trajlab.integrations.gymnasium import RecordVectorEpisodes
     >>> envs = RecordVectorEpisodes(gym.make_vec("CartPole-v1", num_envs=2))
     >>> obs, info = envs.reset(seed=0)
     >>> for _ in range(20):
-    ...     step = envs.step([0, 0])
+    ...     step = envs.step(np.zeros(2, int))
     >>> ds = envs.recorder.to_dataset(incomplete="drop")
     >>> bool(ds["final_known"].all())
     True
