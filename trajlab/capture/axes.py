@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from typing import Any
 
 AGENTS = "A"
 """The letter of the agents' axis, where a convention names agents."""
@@ -31,7 +32,7 @@ def split_axes(axes: str) -> tuple[str, ...]:
     return tuple(groups)
 
 
-def check_axes(axes: str) -> None:
+def check_axes(axes: Any) -> None:
     """Raise ValueError unless `axes` names distinct capital letters with T and N among them."""
     letters = "".join(split_axes(axes)) if isinstance(axes, str) else ""
     is_legal = letters.isalpha() and letters.isupper() and letters.isascii() and len(set(letters)) == len(letters)

@@ -43,7 +43,7 @@ class Description:
         dims: Any,
         coords: Any,
         units: Any,
-        episode_fields: EpisodeFields | None,
+        episode_fields: Any,
         attrs: Any = None,
     ) -> None:
         """Describe a layout; raise where the user's names and labels do not fit its fields.
@@ -61,9 +61,9 @@ class Description:
         )
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
-        self._finals = _finals(layout, roles)
-        self._agents = _agents(layout, roles)
         self._per_episode = _per_episode(layout, roles, episode_fields)
+        self._finals = _finals(layout, roles, self._per_episode)
+        self._agents = _agents(layout, roles)
         self.rules = rules_of(layout, roles, starts_fresh=starts_fresh)
 
     def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
@@ -128,12 +128,12 @@ def _env_coords(
     return out
 
 
-def _finals(layout: Layout, roles: Roles) -> list[FinalOrigins]:
+def _finals(layout: Layout, roles: Roles, per_episode: EpisodeFields) -> list[FinalOrigins]:
     """Return where the final value of each leaf of the observation can come from; none unless all are recorded."""
     stored = {field.name for field in layout.fields}
     finals = []
     for field in layout.fields:
-        if field.role == "observation":
+        if field.role == "observation" and field.name not in per_episode:
             final = HIDDEN + field.source
             finals.append(FinalOrigins(field, final if final in stored else None, _following(layout, roles, field)))
     return finals if len(finals) == len(roles.slots["observation"]) else []
@@ -152,12 +152,13 @@ def _per_episode(layout: Layout, roles: Roles, given: Any) -> EpisodeFields:
     if not (given is None or isinstance(given, Mapping)):
         raise TypeError(f"episode_fields={given!r}; expected a mapping from a field to 'first' or 'last'")
     fields = {field.name: field for field in layout.fields if not field.hidden}
+    kept = {field.source for name, field in fields.items() if name not in (given or {})}
     for name, at in (given or {}).items():
         if name not in fields:
             raise unknown_name("field for episode_fields=", name, fields)
         check_option(f"episode_fields[{name!r}]", at, At)
         role = fields[name].role or ("agent_done" if fields[name].source in roles.agent_flags else "")
-        if role:
+        if role and fields[name].source not in kept:
             raise ValueError(
                 f"episode_fields[{name!r}]={at!r}: the field is the convention's {role}, of which every transition "
                 "has its own; give it a second name: fields={'name': 'path', ...}"

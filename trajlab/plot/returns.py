@@ -43,8 +43,8 @@ def plot_returns(
     ds, reward, discount
         As in `returns`. A reward with components gets a panel for each.
     x : str, optional
-        Coordinate over `episode` to draw against: `start_iteration` by default. Where that is the same for all,
-        `episode`, or with several runs, whose episodes are numbered one run after the other, `start_row`.
+        Coordinate or variable over `episode` to draw against: `start_iteration` by default. Where that is the same
+        for all, `episode`, or with several runs, whose episodes are numbered one run after the other, `start_row`.
     by, groups
         As in `action_histogram`, but a coordinate over `episode` only. Groups are told apart by colour, and beyond 8
         by the form of their dots too; the legend gives the number of complete episodes in each.
@@ -77,7 +77,7 @@ def plot_returns(
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
     titles = [_title(name, component) for component in _text.component_titles(ds, name)]
     _style.check_panels(ds, name, len(titles))
-    along = _along(result, x)
+    along = _along(ds, x)
     count = len(titles) + 1
     size = _style.SINGLE[0], 1.3 + 1.9 * count
     mend = ", the last of them for the length" + _style.select_mend(ds, name)
@@ -111,18 +111,18 @@ def _title(name: str, component: str) -> str:
     return f"return{component[len(name) :]}" if component.startswith(name) else f"return: {component}"
 
 
-def _along(result: xr.DataArray, x: str | None) -> xr.DataArray:
-    """Return the coordinate that is drawn along x."""
+def _along(ds: xr.Dataset, x: str | None) -> xr.DataArray:
+    """Return what is drawn along x."""
     if x is None:
-        starts = result[START_ITERATION]
+        starts = ds[START_ITERATION]
         if len(np.unique(starts.values)) > 1:
             return starts
-        has_runs = RUN in result.coords and len(np.unique(result[RUN].values)) > 1
-        return result[START_ROW] if has_runs else result[EPISODE]
-    if x not in result.coords or result[x].dims != (EPISODE,):
-        known = [str(n) for n, c in result.coords.items() if c.dims == (EPISODE,)]
+        has_runs = RUN in ds.coords and len(np.unique(ds[RUN].values)) > 1
+        return ds[START_ROW] if has_runs else ds[EPISODE]
+    if x not in ds.variables or ds[x].dims != (EPISODE,):
+        known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
         raise unknown_name("coordinate over episode for x=", x, known)
-    return result[x]
+    return ds[x]
 
 
 def _draw(
