@@ -10,8 +10,9 @@ import jax
 import numpy as np
 
 from trajlab.block.layout import Field, Home, Layout, step_axes
-from trajlab.capture.convention import FLAG_SLOTS, Convention, apply_convention
+from trajlab.capture.convention import FLAG_SLOTS, Convention
 from trajlab.capture.envs import env_columns
+from trajlab.capture.roles import apply_convention
 from trajlab.capture.select import Fields, select_fields
 from trajlab.capture.shapes import axes_hint, check_fits_jax, fits, is_key, key_data, lead_text
 from trajlab.capture.sources import Sources

@@ -9,8 +9,8 @@ import numpy as np
 from trajlab.block.fingerprint import fingerprints
 from trajlab.block.layout import Field
 from trajlab.block.log import LogView
-from trajlab.capture.convention import Roles
 from trajlab.capture.plan import HIDDEN
+from trajlab.capture.roles import Roles
 from trajlab.segment import Episodes, RankMap, Rules
 
 MIN_CASES = 10

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from trajlab.block.log import LogView
-from trajlab.capture.convention import Roles
+from trajlab.capture.roles import Roles
 from trajlab.check.actions import strange_actions
 from trajlab.check.evidence import Ends, Recording
 from trajlab.check.finding import Finding

@@ -8,8 +8,8 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.block.layout import Field, Layout
-from trajlab.capture.convention import Roles
 from trajlab.capture.plan import HIDDEN
+from trajlab.capture.roles import Roles
 from trajlab.dataset.alive import AgentRows
 from trajlab.dataset.build import FinalOrigins, build_dataset
 from trajlab.dataset.labels import dim_names, make_labels
