@@ -7,7 +7,7 @@ from trajlab.block.layout import EVERY_AGENT
 from trajlab.capture.arrange import Arranged, Make, make_arrays
 from trajlab.capture.axes import AGENTS
 from trajlab.capture.convention import FLAG_SLOTS, Convention
-from trajlab.capture.tree import under
+from trajlab.capture.tree import first_path, under
 from trajlab.errors import FriendlyKeyError, unknown_name
 
 ALL = "__all__"
@@ -86,15 +86,7 @@ def find_path(convention: Convention, slot: str, names: Sequence[str], computed:
     """Return the path of what fills a slot, None where nothing does."""
     if slot in computed:
         return computed[slot][0]
-    return _first(convention.sources(slot), names)
-
-
-def _first(sources: Sequence[Any], names: Sequence[str]) -> str | None:
-    """Return the first path of several sources that names something, None where that is not told."""
-    for source in sources:
-        if source is None or (isinstance(source, str) and under(source, names)):
-            return source
-    return None
+    return first_path(convention.sources(slot), names)
 
 
 def _each(arranged: Arranged, convention: Convention, found: tuple[str, ...]) -> tuple[str, ...]:
@@ -102,7 +94,7 @@ def _each(arranged: Arranged, convention: Convention, found: tuple[str, ...]) ->
     if convention.agent_done == "auto":
         return found
     paths = convention.agent_done if isinstance(convention.agent_done, tuple) else (convention.agent_done,)
-    path = _first(paths, arranged.names)
+    path = first_path(paths, arranged.names)
     if path is None:
         if None in paths:
             return ()

@@ -56,9 +56,7 @@ class Plan:
         With `device_only` all fields live on the device, and later chunks may be traced.
         """
         self._fields, self.device_only = fields, device_only
-        self.roles = roles = apply_convention(
-            convention, sources.names, sources.slots, sources.agent_flags, sources.whole
-        )
+        self.roles = roles = apply_convention(convention, sources)
         self.flag_slots = tuple(slot for slot in FLAG_SLOTS if roles.slots[slot])
         self.chosen = self.choose(sources, warn=True)
         roles.check_globs([*sources.names, *self.chosen])

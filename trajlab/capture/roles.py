@@ -3,10 +3,12 @@
 import dataclasses
 import fnmatch
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from trajlab.capture.axes import plain_axes
 from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
-from trajlab.capture.tree import under
+from trajlab.capture.sources import Sources
+from trajlab.capture.tree import first_path, under
 from trajlab.errors import FriendlyKeyError, did_you_mean, unknown_name
 
 
@@ -15,9 +17,12 @@ class Roles:
     """A convention applied to the fields that a chunk holds.
 
     `slots` gives, for each slot, the source names that fill it (leaves under its path); a function's result
-    stands under the slot's standard name. `found` says in words where each came from. `axes` are the leading axes of
-    the arrays in plain form. `agents` have an axis behind these in some fields; `agent_flags` are the sources that say
-    which of them are done.
+    stands under the slot's standard name. `paths` is what the leaves of a slot have in common at the beginning of their
+    names. `alignment` is one for the observation, or pairs of a glob and its own. `axes` are the leading axes of the
+    arrays in plain form. `found` says in words where each slot and option came from.
+
+    `agents` have an axis behind the leading ones in some fields; `agent_flags` are the sources that say which of them
+    are done, those of the same row or of the one before, as `agent_flags_place` says (see `Convention.flags`).
     """
 
     slots: Mapping[str, tuple[str, ...]]
@@ -68,98 +73,81 @@ class Roles:
         return "; ".join(self.found)
 
 
-def apply_convention(
-    convention: Convention,
-    names: Sequence[str],
-    computed: Mapping[str, list[str]],
-    agent_flags: Sequence[str] = (),
-    whole: Mapping[str, str] | None = None,
-) -> Roles:
-    """Find what fills each slot among the fields of a chunk.
-
-    Parameters
-    ----------
-    convention : Convention
-    names : sequence of str
-        Dotted names in the chunk, computed ones included.
-    computed : mapping of slot to list of str
-        The names under which the results of slots given as functions stand.
-    agent_flags : sequence of str
-        The names of the flags of each agent.
-    whole : mapping of slot to str, optional
-        The names of the flags of whole episodes, where each agent has its own.
+def apply_convention(convention: Convention, sources: Sources) -> Roles:
+    """Find what fills each slot among the arrays of a chunk.
 
     Raises
     ------
     KeyError
         When a path names nothing, with a suggestion.
     ValueError
-        When no flag marks ends.
+        When no flag marks ends, or the next or final observation given has not the leaves of the observation.
     """
     slots: dict[str, tuple[str, ...]] = {}
     paths: dict[str, str] = {}
     found: dict[str, str] = {}
     for slot in STANDARD_NAMES:
-        slots[slot], paths[slot], text = _fill(convention, slot, names, computed, whole or {})
+        slots[slot], paths[slot], text = _fill(convention, slot, sources)
         if text:
             found[slot] = text
-    _check_flags(slots, names)
+    _check_flags(slots, sources.names)
     missing = {slot for slot in FLAG_SLOTS if not slots[slot]}
     if len(missing) == len(FLAG_SLOTS) - 1 and "done" in missing:
         found |= dict.fromkeys(sorted(missing - {"done"}), "none (not found)")
     for slot in ("next_observation", "final_observation"):
         if slots[slot] and not _is_like_observation(slots, paths, slot):
-            if getattr(convention, slot) != "auto":
-                raise ValueError(
-                    f"Convention({slot}=...) gives {', '.join(slots[slot])}, which has not the leaves of the "
-                    f"observation: {', '.join(slots['observation']) or 'there is none'}; expected one for each of them"
-                )
+            _check_not_asked_for(convention, slot, slots)
             slots[slot] = ()
             found[slot] = f"{paths.pop(slot)} (found, but unlike the observation: an ordinary field)"
-    settings = {}
+    settings, texts = _settings(convention)
+    found |= texts
+    place = settings["flags"] if convention.agent_flags == "auto" else convention.agent_flags
+    agents = tuple(convention.agents or ())
+    if agents:
+        which = f"{', '.join(sources.agent_flags)} ({place})" if sources.agent_flags else "none: all are alive"
+        found |= {"agents": ", ".join(agents), "agent_done": which}
+    return Roles(
+        slots,
+        paths,
+        **settings,
+        found=tuple(f"{name}={text}" for name, text in found.items()),
+        agents=agents,
+        agent_flags=sources.agent_flags,
+        agent_flags_place=place,
+    )
+
+
+def _fill(convention: Convention, slot: str, sources: Sources) -> tuple[tuple[str, ...], str, str]:
+    """Return what fills a slot, the path above it, and in words how that is known."""
+    is_auto = getattr(convention, slot) == "auto"
+    how = "found" if is_auto else convention.origin(slot)
+    if slot in sources.whole:
+        return (sources.whole[slot],), sources.whole[slot], f"{sources.whole[slot]} ({how})"
+    if slot in sources.slots:
+        leaves = tuple(sources.slots[slot])
+        return leaves, leaves[0].partition(".")[0] if leaves else "", f"function ({how})"
+    paths = [source for source in convention.sources(slot) if not callable(source)]
+    path = first_path(paths, sources.names)
+    if path is not None:
+        return tuple(under(path, sources.names)), path, f"{path} ({how})"
+    if paths and None not in paths:
+        raise _no_source(convention, slot, [path for path in paths if path is not None], sources.names)
+    return (), "", "" if is_auto else f"none ({how})"
+
+
+def _settings(convention: Convention) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the options as `Roles` has them, what is left open filled in, and in words who decided on each."""
+    settings: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for option, assumed in ASSUMED.items():
         value = getattr(convention, option)
         settings[option] = assumed if value == "auto" else value
         shown = dict(value) if isinstance(value, Mapping) else settings[option]
-        found[option] = f"{shown} ({'assumed' if value == 'auto' else convention.origin(option)})"
+        texts[option] = f"{shown} ({'assumed' if value == 'auto' else convention.origin(option)})"
     if isinstance(settings["alignment"], Mapping):
         settings["alignment"] = tuple(settings["alignment"].items())
-    agents = tuple(convention.agents or ())
-    settings["axes"] = plain_axes(settings["axes"], has_agents=bool(agents))
-    place = settings["flags"] if convention.agent_flags == "auto" else convention.agent_flags
-    if agents:
-        found["agents"] = ", ".join(agents)
-        found["agent_done"] = f"{', '.join(agent_flags)} ({place})" if agent_flags else "none: all are alive"
-    texts = tuple(f"{name}={text}" for name, text in found.items())
-    return Roles(
-        slots, paths, **settings, found=texts, agents=agents, agent_flags=(*agent_flags,), agent_flags_place=place
-    )
-
-
-def _fill(
-    convention: Convention,
-    slot: str,
-    names: Sequence[str],
-    computed: Mapping[str, list[str]],
-    whole: Mapping[str, str],
-) -> tuple[tuple[str, ...], str, str]:
-    """Return what fills a slot, the path above it, and in words how that is known."""
-    is_auto = getattr(convention, slot) == "auto"
-    how = "found" if is_auto else convention.origin(slot)
-    if slot in whole:
-        return (whole[slot],), whole[slot], f"{whole[slot]} ({how})"
-    if slot in computed:
-        leaves = tuple(computed[slot])
-        return leaves, leaves[0].partition(".")[0] if leaves else "", f"function ({how})"
-    paths = [source for source in convention.sources(slot) if not callable(source)]
-    for path in paths:
-        if path is None:
-            return (), "", "" if is_auto else f"none ({how})"
-        if leaves := tuple(under(path, names)):
-            return leaves, path, f"{path} ({how})"
-    if not paths:  # functions that returned None
-        return (), "", f"none ({how})"
-    raise _no_source(convention, slot, [path for path in paths if path], names)
+    settings["axes"] = plain_axes(settings["axes"], has_agents=bool(convention.agents))
+    return settings, texts
 
 
 def _no_source(convention: Convention, slot: str, paths: Sequence[str], names: Sequence[str]) -> KeyError:
@@ -173,6 +161,15 @@ def _is_like_observation(slots: Mapping[str, tuple[str, ...]], paths: Mapping[st
     """Say whether a slot has a leaf for every leaf of the observation, by their paths beneath the two."""
     tails = {leaf[len(paths["observation"]) :] for leaf in slots["observation"]}
     return bool(tails) and tails <= {leaf[len(paths[slot]) :] for leaf in slots[slot]}
+
+
+def _check_not_asked_for(convention: Convention, slot: str, slots: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise ValueError where what is unlike the observation was given for a slot, not found by a standard name."""
+    if getattr(convention, slot) != "auto":
+        raise ValueError(
+            f"Convention({slot}=...) gives {', '.join(slots[slot])}, which has not the leaves of the "
+            f"observation: {', '.join(slots['observation']) or 'there is none'}; expected one for each of them"
+        )
 
 
 def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:

@@ -83,6 +83,17 @@ def under(path: str, names: Sequence[str]) -> list[str]:
     return [name for name in names if name == path or name.startswith(path + ".")]
 
 
+def first_path(sources: Sequence[Any], names: Sequence[str]) -> str | None:
+    """Return the first path of a slot's sources that names something; None where there is none, or None comes first.
+
+    Functions among the sources are passed over.
+    """
+    for source in sources:
+        if source is None or (isinstance(source, str) and under(source, names)):
+            return source
+    return None
+
+
 def merge_extra(chunk: Any, extra: dict[str, Any]) -> tuple[Any, tuple[str, ...], list[Leaf]]:
     """Return structure, names and leaves of a chunk together with pytrees given by keyword.
 
