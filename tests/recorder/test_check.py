@@ -2,7 +2,9 @@
 
 import re
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import hypothesis.strategies as st
 import jax
@@ -20,6 +22,7 @@ import trajlab.block.log
 import trajlab.block.read
 import trajlab.check.evidence
 import trajlab.recorder.session
+from trajlab.check.finding import FindingName
 
 
 def recorded(chunk, *, pieces=1, to=np.asarray, starts_fresh=True, fields=None, **convention):
@@ -36,6 +39,7 @@ def names(rec):
 
 NEXT = {"autoreset": "next_step"}
 SAME = {"autoreset": "same_step"}
+RESULT = {"alignment": "result"}
 
 # Each stream: the chunk, the arguments it is recorded with, and what mends it; none: the check must be silent.
 STREAMS = {
@@ -139,6 +143,15 @@ STREAMS = {
             None,
         ),
     },
+    "first_step_lost": {
+        "it has a reward": (lambda: strided(walk()), RESULT, {"starts_fresh": False}),
+        "late reset": (lambda: strided(walk("next_step")), RESULT | NEXT, {"starts_fresh": False}),
+        "declared": (lambda: strided(walk()), RESULT | {"starts_fresh": False}, None),
+        "it is that of a reset": (lambda: with_reset(strided(walk())), RESULT, None),
+        "a reset has no reward": (lambda: with_reset(strided(walk()), reward=np.nan), RESULT, None),
+        "no reward is recorded": (lambda: without(strided(walk()), "reward"), RESULT, None),
+        "nothing is left out": (walk, SAME, None),
+    },
     "mid_episode": {
         "starts tell": (lambda: walk(warm_up=2, ends=0.1), {}, {"starts_fresh": False}),
         "own starts": (lambda: walk(start="own", warm_up=2, ends=0.1), {}, {"starts_fresh": False}),
@@ -176,6 +189,13 @@ def twice(chunk):
     following = np.concatenate([chunk["obs"][1:], chunk["obs"][-1:]])
     is_reset_row = (chunk["action"] < 0)[..., None]
     return without(chunk | {"obs": np.where(is_reset_row, following, chunk["obs"])}, "next_obs", "action")
+
+
+def with_reset(chunk, reward=0.0):
+    """The first row is what the reset showed, which no action led to."""
+    first = {name: np.zeros_like(x[:1]) for name, x in chunk.items()} | {"reward": np.full((1, 4), reward, np.float32)}
+    first["obs"][..., 0] = 0.5
+    return {name: np.concatenate([first[name], x]) for name, x in chunk.items()}
 
 
 def constant(chunk):
@@ -255,6 +275,13 @@ def test_of_this_stream_nothing_is_said(kind, case):
     rec = recorded(make(), **arguments)
     assert names(rec) == []
     rec.to_dataset()
+
+
+def test_every_finding_has_streams_and_a_line_in_the_documentation():
+    page = (Path(__file__).parents[2] / "docs" / "recording.md").read_text(encoding="utf-8")
+    assert set(STREAMS) == set(get_args(FindingName))
+    lines = [line for line in page.splitlines() if line.startswith("| `")]
+    assert [name for name in STREAMS if not any(f"`{name}`" in line for line in lines)] == []
 
 
 @pytest.mark.parametrize("kind", STREAMS)

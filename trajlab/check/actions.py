@@ -6,9 +6,9 @@ import numpy as np
 
 from trajlab.block.layout import Field
 from trajlab.check.evidence import MIN_CASES, Recording
-from trajlab.check.finding import Finding
+from trajlab.check.finding import Finding, FindingName
 
-STRANGE_ACTIONS = "strange_actions"
+STRANGE_ACTIONS: FindingName = "strange_actions"
 MAX_READ = 2**20
 """Numbers read; of more, whole episodes are left out."""
 MIN_BEFORE = 50

@@ -2,8 +2,24 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Literal
 
 from trajlab.errors import warn_user
+
+FindingName = Literal[
+    "no_reset_row",
+    "reset_row",
+    "late_flags",
+    "early_flags",
+    "double_flags",
+    "replaced_final",
+    "first_step_lost",
+    "mid_episode",
+    "one_length",
+    "endless",
+    "strange_actions",
+]
+Unit = Literal["ends", "episodes", "environments"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,23 +28,23 @@ class Finding:
 
     Attributes
     ----------
-    name : str
-        What kind of finding it is.
+    name : {"no_reset_row", "reset_row", "late_flags", ...}
+        What kind of finding it is; the page on recording lists all.
     seen : str
         What was seen.
     count, of : int
         In how many cases it was seen, of how many looked at.
-    unit : str
-        What a case is: ``"ends"``, ``"episodes"``, ``"environments"``.
+    unit : {"ends", "episodes", "environments"}
+        What a case is.
     mend : str
         The argument that would mend it.
     """
 
-    name: str
+    name: FindingName
     seen: str
     count: int
     of: int
-    unit: str
+    unit: Unit
     mend: str
 
     def __str__(self) -> str:

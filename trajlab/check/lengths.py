@@ -3,7 +3,7 @@
 import numpy as np
 
 from trajlab.check.evidence import MIN_CASES, SHARE, Recording
-from trajlab.check.finding import Finding
+from trajlab.check.finding import Finding, FindingName
 from trajlab.segment import REASON_TERMINATED, REASON_TRUNCATED, Rules
 
 MIN_ENDLESS = 100
@@ -56,7 +56,7 @@ def off_by_one(recording: Recording) -> Finding | None:
     return Finding(name, seen, len(first), len(first), "environments", ", or ".join(mends)) if mends else None
 
 
-def _mends(rules: Rules, *, is_longer: bool) -> tuple[str, list[str]]:
+def _mends(rules: Rules, *, is_longer: bool) -> tuple[FindingName, list[str]]:
     """Return what it means that first episodes are one step longer, or shorter, than later ones, and what mends it."""
     is_next_step = rules.autoreset == "next_step"
     reset_row = f'Convention(autoreset="{"same" if is_next_step else "next"}_step") if the row after an end is '

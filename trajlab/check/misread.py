@@ -8,7 +8,7 @@ tells where the others really start.
 import numpy as np
 
 from trajlab.check.evidence import Ends, nearly_all, prints_of
-from trajlab.check.finding import Finding
+from trajlab.check.finding import Finding, FindingName
 
 
 def double_flags(ends: Ends) -> Finding | None:
@@ -56,7 +56,8 @@ def reset_row(ends: Ends) -> Finding | None:
     mends += ['Convention(flags="row") takes the flags of a row as its own'] * rules.previous_row
     if not mends:
         return None
-    name, mend = "reset_row" if is_same_step else "early_flags", ", or ".join(mends)
+    name: FindingName = "reset_row" if is_same_step else "early_flags"
+    mend = ", or ".join(mends)
     what = "the row after an end looks like a reset row, not a transition: " if is_same_step else ""
     where = ends.has_home & (ends.length_after > 1)
     if ends.observations:
@@ -165,5 +166,5 @@ def _varies(differs: np.ndarray, where: np.ndarray) -> bool:
     return bool(np.count_nonzero(differs & where) * 2 >= np.count_nonzero(where))
 
 
-def _finding(name: str, seen: str, cases: np.ndarray, where: np.ndarray, mend: str) -> Finding:
+def _finding(name: FindingName, seen: str, cases: np.ndarray, where: np.ndarray, mend: str) -> Finding:
     return Finding(name, seen, int((cases & where).sum()), int(where.sum()), "ends", mend)
