@@ -1,15 +1,11 @@
 """Columns: memory for the rows of one field that are gathered step by step, and the check of what goes in."""
 
-import fnmatch
-from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
 
+from trajlab.integrations.paths import Path, dotted
 from trajlab.padding import padding_value, shown_dtype
-
-Path = tuple[Hashable, ...]
-"""The keys under which a field stands in the chunk."""
 
 
 class Column:
@@ -91,35 +87,7 @@ class Column:
         return is_whole and bool((array.astype(self._dtype) != array).any())
 
 
-def dotted(path: Path) -> str:
-    """Return the name of the field that stands under these keys."""
-    return ".".join(map(str, path))
-
-
-def nested(columns: Iterable[tuple[Path, np.ndarray]]) -> dict[Hashable, Any]:
-    """Return arrays as a tree of dicts, each under the keys of its path."""
-    tree: dict[Hashable, Any] = {}
-    for path, array in columns:
-        branch = tree
-        for key in path[:-1]:
-            branch = branch.setdefault(key, {})
-        branch[path[-1]] = array
-    return tree
-
-
-def at(tree: Any, path: Path) -> Any:
-    """Return what stands under the keys of a path."""
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
 def common_dtype(expected: np.dtype | None, value: Any) -> np.dtype:
     """Return the dtype that holds what is expected and the first value: the wider one, where they differ."""
     found = np.asarray(value).dtype
     return found if expected is None or expected == found else np.promote_types(expected, found)
-
-
-def is_excluded(name: str, patterns: Iterable[str]) -> bool:
-    """Say whether a dotted name is one of the patterns, lies beneath one, or matches one that is a glob."""
-    return any(name == p or name.startswith(f"{p}.") or fnmatch.fnmatchcase(name, p) for p in patterns)

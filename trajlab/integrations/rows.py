@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from trajlab.capture.convention import Convention
-from trajlab.integrations.columns import Column, Path, nested
+from trajlab.integrations.columns import Column
+from trajlab.integrations.paths import Path, nested
 from trajlab.recorder.attached import Rows, RowSource
 
 
@@ -33,7 +34,10 @@ class WaitingRows(RowSource):
     def __init__(
         self, chunk: int, capacity: int, num_envs: int, convention: Convention, attrs: Mapping[str, Mapping[str, Any]]
     ) -> None:
-        """Begin without a column and without a row."""
+        """Begin without a column and without a row.
+
+        `chunk` rows wait once an episode has ended, and at most `capacity`, for which there is memory.
+        """
         self._chunk, self._capacity, self.num_envs = chunk, capacity, num_envs
         self.convention, self.attrs = convention, attrs
         self.iteration, self.num_waiting = 0, 0

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from trajlab.errors import warn_user
-from trajlab.integrations.columns import Column, is_excluded
+from trajlab.integrations.columns import Column
+from trajlab.integrations.paths import is_excluded
 from trajlab.integrations.rows import WaitingRows
 
 Declared = Mapping[str, Any] | None

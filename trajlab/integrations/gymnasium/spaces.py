@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import Space, spaces
 
 from trajlab.errors import raise_all, unknown_name
-from trajlab.integrations.columns import Path, dotted, is_excluded
+from trajlab.integrations.paths import Path, dotted, is_excluded
 
 MAX_LISTED = 64
 """Bounds that differ between more components than this are not listed."""

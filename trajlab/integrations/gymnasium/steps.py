@@ -13,10 +13,11 @@ import numpy as np
 
 from trajlab.block.layout import GAP, RESET
 from trajlab.capture.convention import Convention
-from trajlab.integrations.columns import Column, Path, at, common_dtype, dotted, is_excluded
+from trajlab.integrations.columns import Column, common_dtype
 from trajlab.integrations.gymnasium.held import Held
 from trajlab.integrations.gymnasium.infos import Declared, InfoColumns
 from trajlab.integrations.gymnasium.spaces import Leaf, attrs_of
+from trajlab.integrations.paths import Path, at, dotted, is_excluded
 from trajlab.integrations.rows import WaitingRows
 
 Autoreset = Literal["next_step", "same_step", "disabled"]
