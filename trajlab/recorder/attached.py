@@ -1,7 +1,8 @@
 """What fills a Recorder by itself: a source that gathers single steps and hands them over as chunks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,3 +64,18 @@ class RowSource(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Gather no more rows: the recording has ended."""
+
+
+class Inlet(NamedTuple):
+    """What a Recorder gives to whoever gathers rows for it.
+
+    Attributes
+    ----------
+    lock : context manager
+        The Recorder's lock, held while rows are gathered.
+    pull : callable
+        Takes all rows that wait.
+    """
+
+    lock: AbstractContextManager[Any]
+    pull: Callable[[], None]

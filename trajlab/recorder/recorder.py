@@ -13,14 +13,14 @@ from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
-from trajlab.capture.sources import find_sources
+from trajlab.capture.sources import Sources, find_sources
 from trajlab.check import Finding
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
-from trajlab.recorder.attached import RowSource
+from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.session import Counters, Mark, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
@@ -276,7 +276,7 @@ class Recorder:
                 self._counters = self._counters._replace(marks=others)
                 raise
 
-    def _new_session(self, sources: Any, is_step: bool, is_partial: bool) -> Session:
+    def _new_session(self, sources: Sources, is_step: bool, is_partial: bool) -> Session:
         plan = Plan(
             sources,
             self._convention,
@@ -398,11 +398,8 @@ class Recorder:
                 if self._source is not None:
                     self._source.stop()
 
-    def _attach(self, source: RowSource) -> Any:
-        """Take all rows from a source from now on; return the lock under which it may gather them.
-
-        Raises ValueError when the recorder has rows already, is closed, or was given a convention of its own.
-        """
+    def _attach(self, source: RowSource) -> Inlet:
+        """Do what `attach` says."""
         with self._lock:
             self._check_open()
             self._check_unattached()
@@ -418,7 +415,7 @@ class Recorder:
                 self._options = self._options._replace(attrs=source.attrs)
             else:
                 source.stop()
-            return self._lock
+            return Inlet(self._lock, self._pull)
 
     def _check_unattached(self) -> None:
         if self._source is not None:
@@ -463,6 +460,17 @@ class Recorder:
         with self._lock:
             waiting = self._source.num_waiting if self._source else 0
             return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed, waiting=waiting)
+
+
+def attach(recorder: Recorder, source: RowSource) -> Inlet:
+    """Let a recorder take all its rows from a source from now on; return what whoever gathers them needs.
+
+    Raises
+    ------
+    ValueError
+        When the recorder has rows already, has a source, is closed, or was given a convention of its own.
+    """
+    return recorder._attach(source)
 
 
 def _as_array(given: Any) -> Any:

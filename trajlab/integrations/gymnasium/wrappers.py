@@ -13,7 +13,8 @@ from trajlab.errors import unknown_name
 from trajlab.integrations.gymnasium.infos import Declared
 from trajlab.integrations.gymnasium.spaces import leaves_of
 from trajlab.integrations.gymnasium.steps import Autoreset, Steps
-from trajlab.recorder import Recorder
+from trajlab.recorder import Recorder, attach
+from trajlab.recorder.attached import Inlet
 
 MODES: dict[AutoresetMode, Autoreset] = {
     AutoresetMode.NEXT_STEP: "next_step",
@@ -31,10 +32,11 @@ class _Recording:
 
     recorder: Recorder
     _steps: Steps
+    _inlet: Inlet
 
     def _begin(self, recorder: Recorder | None, steps: Steps) -> None:
         self.recorder = Recorder() if recorder is None else recorder
-        self._steps, self._lock = steps, self.recorder._attach(steps)
+        self._steps, self._inlet = steps, attach(self.recorder, steps)
 
     @property
     def iteration(self) -> int:
@@ -50,7 +52,7 @@ class _Recording:
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise TypeError(f"iteration={number!r}; expected a whole number")
         if number != self._steps.iteration:
-            self.recorder._pull()
+            self._inlet.pull()
             self._steps.iteration = int(number)
 
     def _step(self, step: Any, action: Any) -> Any:
@@ -59,17 +61,17 @@ class _Recording:
         if not steps.is_recording:
             return step(action)
         if steps.is_full or steps.is_lost:
-            self.recorder._pull()
+            self._inlet.pull()
         leaves = steps.read_action(action)
         try:
             result = step(action)
-            with self._lock:
+            with self._inlet.lock:
                 steps.step(leaves, *result)
         except BaseException:
             steps.is_lost = True
             raise
         if steps.is_full:
-            self.recorder._pull()
+            self._inlet.pull()
         return result
 
     def _reset(self, reset: Any, where: np.ndarray, seed: Any, options: dict[str, Any] | None) -> Any:
@@ -79,10 +81,10 @@ class _Recording:
             return reset(seed=seed, options=options)
         given = {key: value for key, value in (options or {}).items() if key != RESET_MASK}
         if steps.is_full or steps.needs_mark(where):
-            self.recorder._pull()
+            self._inlet.pull()
         try:
             result = reset(seed=seed, options=options)
-            with self._lock:
+            with self._inlet.lock:
                 steps.reset(result[0], where, seed, given)
         except BaseException:
             steps.is_lost = True
