@@ -104,13 +104,13 @@ MUTATIONS = [
     Mutation(
         "marks ignored",
         "resets by hand and gaps are forgotten",
-        edit("recorder/session.py", "return bits[self.envs]", "return None"),
+        edit("recorder/session.py", "return None if bits is None else bits[self.envs]", "return None"),
         f"{LIFECYCLE} -k keep_their_numbers",
     ),
     Mutation(
         "marks of the wrong environments",
         "marks are taken by column, not by the environment's number",
-        edit("recorder/session.py", "return bits[self.envs]", "return bits[: len(self.envs)]"),
+        edit("recorder/session.py", "else bits[self.envs]", "else bits[: len(self.envs)]"),
         f"{LIFECYCLE} -k keep_their_numbers",
     ),
     Mutation(
@@ -236,7 +236,7 @@ MUTATIONS = [
     Mutation(
         "looked at too late",
         "the recorder waits for twice as many ends as can settle the wanted episodes",
-        edit("recorder/session.py", "return 2 * num_ends >= self.ends", "return num_ends >= self.ends"),
+        edit("recorder/watch.py", "return 2 * num_ends >= self.ends", "return num_ends >= self.ends"),
         f"{LIFECYCLE} -k is_full_says",
     ),
     Mutation(

@@ -21,7 +21,8 @@ from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.recorder.attached import Inlet, RowSource
-from trajlab.recorder.session import Counters, Mark, Options, Session
+from trajlab.recorder.marks import Mark
+from trajlab.recorder.session import Counters, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
 
@@ -207,12 +208,7 @@ class Recorder:
             return
         with self._lock:
             self._check_open()
-            if mark.envs is not None:
-                known = self._session.plan.layout.num_envs if self._session else self._num_envs
-                if known is not None:
-                    mark = mark._replace(envs=env_columns(mark.envs, known, "envs"))
-                elif not isinstance(mark.envs, slice):
-                    mark = mark._replace(envs=np.array(mark.envs))
+            mark = mark.of(self._session.plan.layout.num_envs if self._session else self._num_envs)
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
     def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> None:
@@ -269,8 +265,7 @@ class Recorder:
         """Check marks that were given before the number of environments was known; forget one that does not fit."""
         for mark in self._counters.marks:
             try:
-                if mark.envs is not None:
-                    env_columns(mark.envs, num_envs, "mark_reset(envs=)" if mark.bit == RESET else "mark_gap(envs=)")
+                mark.check(num_envs)
             except (TypeError, ValueError):
                 others = tuple(other for other in self._counters.marks if other is not mark)
                 self._counters = self._counters._replace(marks=others)

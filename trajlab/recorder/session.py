@@ -10,15 +10,16 @@ import numpy as np
 import xarray as xr
 
 from trajlab.block.append import Chunk
-from trajlab.block.layout import GAP, NOT_RECORDED, RESET, Home
+from trajlab.block.layout import Home
 from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
-from trajlab.capture.envs import env_columns
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
 from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
+from trajlab.recorder.marks import Mark, bits_of
+from trajlab.recorder.watch import Watch
 from trajlab.segment import Episodes, RankMap, Segmenter
 
 
@@ -36,13 +37,6 @@ class Options(NamedTuple):
     episode_fields: Any = None
     exact: bool = False
     attrs: Any = None
-
-
-class Mark(NamedTuple):
-    """A mark that waits for the next row: a reset by hand or a gap, of all or some environments."""
-
-    bit: np.uint8
-    envs: Any
 
 
 class Counters(NamedTuple):
@@ -67,39 +61,6 @@ class Counters(NamedTuple):
     updates: int = 0
     iteration: int | None = None
     marks: tuple[Mark, ...] = ()
-
-
-class Watch(NamedTuple):
-    """When the table of episodes is worth another look: only then can the wanted ones all have ended.
-
-    Attributes
-    ----------
-    ends : int
-        While fewer episodes have started than are wanted: twice the number of ends and marks to wait for.
-    columns : array (width,) bool or None
-        Once they have: the columns in which one is not settled.
-    any_cell : bool
-        Whether one of these has ended and waits for its reset row, which needs no flag.
-    """
-
-    ends: int
-    columns: np.ndarray | None
-    any_cell: bool = False
-
-    @classmethod
-    def of(cls, table: Episodes, wanted: int, num_ends: int, width: int) -> "Watch":
-        """Return what to wait for, given the wanted episodes that have started; two may end at one cell."""
-        if len(table.length) < wanted:
-            return cls(2 * num_ends + wanted - len(table.length), None)
-        columns = np.zeros(width, bool)
-        columns[table.column[~table.settled]] = True
-        return cls(0, columns, bool((table.ended & ~table.settled).any()))
-
-    def concerns(self, flags: np.ndarray, num_ends: int) -> bool:
-        """Say whether the flags (R, width) of further rows, with which there are `num_ends`, can have settled all."""
-        if self.columns is None:
-            return 2 * num_ends >= self.ends
-        return self.any_cell or bool((flags[:, self.columns] & ~NOT_RECORDED).any())
 
 
 class Session:
@@ -140,20 +101,9 @@ class Session:
         self.findings: tuple[Finding, ...] = ()
 
     def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
-        """Return the marks (width,) that stand before the next row, or None where there are none.
-
-        The last mark given for an environment holds; a jump of the iteration is a gap where none was given.
-        """
-        if not (counters.marks or jumps):
-            return None
-        bits = np.zeros(self.plan.layout.num_envs, np.uint8)
-        for mark in counters.marks:
-            where = slice(None) if mark.envs is None else env_columns(mark.envs, len(bits), "envs")
-            bits[where] = mark.bit
-        if jumps:
-            bits[bits == 0] = GAP
-        assert not (bits & ~(RESET | GAP)).any()
-        return bits[self.envs]
+        """Return the marks (width,) that stand before the next row, or None where there are none."""
+        bits = bits_of(counters.marks, self.plan.layout.num_envs, jumps=jumps)
+        return None if bits is None else bits[self.envs]
 
     def append(
         self,
