@@ -44,6 +44,8 @@ LOG = "tests/block/test_log.py"
 SEGMENT = "tests/segment/test_segmenter.py"
 LIFECYCLE = "tests/recorder/test_lifecycle.py"
 CONVENTIONS = "tests/recorder/test_conventions.py"
+NAMED = "tests/conventions/test_named.py"
+SLOTS = "tests/conventions/test_slots.py"
 INSIDE_JIT = "tests/buffer/test_inside_jit.py"
 BUFFER = "tests/buffer/test_against_reference.py"
 ALIVE = "tests/agents/test_alive.py"
@@ -256,7 +258,7 @@ MUTATIONS = [
     Mutation(
         "everything fetched",
         "a read fetches the whole block and picks from it on the host",
-        edit("block/read.py", "to_host(_gather_host(host_view(array), rows, columns, inner))", "_gather_host(to_host(array), rows, columns, inner)"),
+        edit("block/read.py", "to_host(gather_host(host_view(array), rows, columns, inner))", "gather_host(to_host(array), rows, columns, inner)"),
         f"{FETCH} -k one_episode",
     ),
     Mutation(
@@ -378,6 +380,60 @@ MUTATIONS = [
         "two buffers made alike are not equal",
         edit("buffer/spec.py", "    plan: Plan = dataclasses.field(compare=False)", "    plan: Plan"),
         f"{INSIDE_JIT} -k nothing_is_traced",
+    ),
+    Mutation(
+        "named: brax's next observation",
+        "the cached first state is taken for the final observation",
+        edit("capture/named.py", '"truncated", None),\n    "next_observation": None,', '"truncated", None),'),
+        f"{NAMED} -k brax",
+    ),
+    Mutation(
+        "named: purejaxrl's recurrent flags",
+        "an episode ends one row late",
+        edit("capture/named.py", 'DONE_ONLY | {"flags": "previous_row"}', "DONE_ONLY"),
+        f"{NAMED} -k purejaxrl",
+    ),
+    Mutation(
+        "named: replaced next observations",
+        "what the auto-reset put there is taken for the final observation",
+        edit("capture/named.py", '"done": "done",\n    "next_observation": None,', '"done": "done",'),
+        f"{NAMED} -k craftax",
+    ),
+    Mutation(
+        "named: jumanji's discount",
+        "terminated and truncated change places",
+        edit("capture/named.py", 'read(chunk, "discount") == 0, last', 'read(chunk, "discount") != 0, last'),
+        f"{NAMED} -k jumanji",
+    ),
+    Mutation(
+        "named: navix's reset row",
+        "the reset counts as a transition",
+        edit("capture/named.py", '"alignment": "result",\n        "autoreset": "next_step",', '"alignment": "result",'),
+        f"{NAMED} -k navix",
+    ),
+    Mutation(
+        "named: pgx's players",
+        "a game is over for all when it is for one",
+        edit("capture/named.py", "(*like.shape, -1).all(-1)", "(*like.shape, -1).any(-1)"),
+        f"{NAMED} -k player",
+    ),
+    Mutation(
+        "named: stoix's axes",
+        "devices and batches change places",
+        edit("capture/named.py", '"axes": "DUBTN"', '"axes": "BUDTN"'),
+        f"{NAMED} -k stoix",
+    ),
+    Mutation(
+        "named: a row over what the user says",
+        "an amended slot is not",
+        edit("capture/convention.py", 'if getattr(self, slot) == "auto":', "if True:"),
+        f"{SLOTS} -k amend",
+    ),
+    Mutation(
+        "named: functions before paths",
+        "a function counts although a path before it is found",
+        edit("capture/sources.py", "elif source is None or under(source, names):", "elif source is None:"),
+        f"{SLOTS} -k called_where",
     ),
     Mutation(
         "agents: dead one step early",

@@ -4,6 +4,7 @@
 #     bash tests/run.sh             all of it, each check even where an earlier one failed
 #     bash tests/run.sh lint docs   only these; the names are those of the functions below
 #     bash tests/run.sh slow benchmarks   what takes longer: training with three seeds, and whether the benchmarks run
+#     bash tests/run.sh interop    on real environments: Gymnasium, gymnax, brax, jumanji, navix; installs what they need
 #
 # The tests hold the floors (which module may import which), the doctests of the package, README and docs, and run
 # every notebook. PYTEST_ADDOPTS adds options to pytest, PYTHON names the interpreter to make .venv with.
@@ -16,6 +17,7 @@ types() { .venv/bin/mypy; }
 docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html; }
 tests() { .venv/bin/python -m pytest -n logical --maxprocesses 4; }
 slow() { .venv/bin/python -m pytest -m slow; }
+interop() { bash .ci/venv.sh all,interop && .venv/bin/python -m pytest -m interop; }
 benchmarks() { .venv/bin/python -m pytest -m benchmark; }
 
 bash .ci/venv.sh all || exit 1

@@ -33,6 +33,7 @@ FLOORS = {
     "block.layout": floor(0, HEAVY),
     "block": floor(1, "xarray pandas matplotlib"),
     "segment": floor(1, "jax xarray pandas matplotlib"),
+    "check": floor(2, "jax xarray pandas matplotlib"),
     "dataset": floor(2, "matplotlib"),
     "testing": floor(3, "matplotlib"),
     "buffer": floor(3, "matplotlib trajlab.analysis"),
@@ -45,6 +46,9 @@ FLOORS = {
     "notebook": floor(5),
     "__init__": floor(6),
 }
+
+# Packages that only one group knows, at the top of its modules, since it is imported only by who uses them.
+OWNED = {"gymnasium": "integrations"}
 
 # Imported inside the function that uses them, so that an import costs little and needs no extra.
 LAZY = frozenset("matplotlib dask h5netcdf h5py zarr IPython ipywidgets".split())
@@ -101,6 +105,8 @@ def problems(path: Path) -> list[str]:
         ancestors = {".".join(name.split(".")[:n]) for n in range(1, name.count(".") + 2)}
         if banned := ancestors & FLOORS[here].never:
             found.append(f"{where}, but {here} never imports {min(banned)}")
+        if (owned := ancestors & OWNED.keys()) and here != OWNED[min(owned)]:
+            found.append(f"{where}; only {OWNED[min(owned)]} imports {min(owned)}")
         if at_import and (lazy := ancestors & LAZY):
             found.append(f"{where} at the top; import {min(lazy)} in the function that uses it")
         if "trajlab" in ancestors and (there := place(name)) != here:
@@ -127,6 +133,8 @@ def test_imports_only_from_floors_below(path):
         ("plot/a.py", "from trajlab.recorder import Recorder", "plot never imports trajlab.recorder"),
         ("analysis/a.py", "import jax.numpy as jnp", "analysis never imports jax"),
         ("block/layout.py", "from trajlab.block.append import Chunk", "of floor 1, which is not below floor 0"),
+        ("recorder.py", "import gymnasium", "only integrations imports gymnasium"),
+        ("integrations/a.py", "from trajlab.plot import states", "integrations never imports trajlab.plot"),
         ("recorder.py", "import trajlab", "of floor 6, which is not below floor 3"),
         ("attic/a.py", "", "has no floor yet"),
     ],
@@ -150,4 +158,8 @@ def test_what_is_allowed_passes(tmp_path, monkeypatch):
         "if TYPE_CHECKING:\n    from matplotlib.axes import Axes\n"
         "def draw():\n    import matplotlib.pyplot as plt\n"
     )
+    assert problems(path) == []
+    path = tmp_path / "trajlab" / "integrations" / "a.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("import gymnasium\nfrom trajlab.recorder import Recorder\n")
     assert problems(path) == []

@@ -35,7 +35,7 @@ def test_types_are_shipped():
 
 def test_extras_are_the_documented_ones():
     extras = metadata("trajlab").get_all("Provides-Extra")
-    assert sorted(extras) == ["all", "bench", "docs", "io", "notebook", "test"]
+    assert sorted(extras) == ["all", "bench", "docs", "gymnasium", "interop", "io", "notebook", "test"]
 
 
 @pytest.fixture(scope="module")

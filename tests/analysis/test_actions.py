@@ -442,3 +442,31 @@ def test_complex_numbers_are_refused():
 def test_units_and_names_are_carried():
     result = tl.action_histogram(actions([0.5], dtype=np.float32, units={"action": "N m"}))
     assert result["bin"].attrs == {"long_name": "action", "units": "N m"}
+
+
+class TestSpace:
+    """A field whose attributes say which values there are."""
+
+    @pytest.fixture
+    def ds(self):
+        ds = tl.from_episodes([{"action": np.array([-1, 1, 1])}, {"action": np.array([0])}])
+        ds["action"].attrs |= {"n": 4, "start": -1}
+        return ds
+
+    def test_values_never_seen_are_listed(self, ds):
+        result = tl.action_histogram(ds)
+        assert result["value"].values.tolist() == [-1, 0, 1, 2]
+        assert result["count"].values.tolist() == [1, 1, 2, 0]
+
+    def test_of_no_episode(self, ds):
+        result = tl.action_histogram(ds.isel(episode=[]))
+        assert result["value"].values.tolist() == [-1, 0, 1, 2]
+        assert result["count"].values.tolist() == [0, 0, 0, 0]
+
+    def test_what_was_computed_from_the_field_is_not_bound_by_it(self, ds):
+        result = tl.action_histogram(ds.assign(action=ds["action"] + 5))
+        assert result["value"].values.tolist() == [4, 5, 6]
+
+    def test_labels_go_before(self, ds):
+        result = tl.action_histogram(ds, labels={-1: "left", 0: "none", 1: "right"})
+        assert result["value"].values.tolist() == [-1, 0, 1]

@@ -17,6 +17,7 @@ BENCHMARKS = {
     "ring": "ring",
     "loop": "loop",
     "rivals": "rivals",
+    "gymnasium": "environments",
     "job": "job",
     "to_dataset": "reading",
     "statistics": "reading",

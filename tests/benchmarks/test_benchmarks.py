@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.process import fresh
 
-RECORDING = ["record", "pending", "record_step", "small_chunks", "ring", "loop", "rivals"]
+RECORDING = ["record", "pending", "record_step", "small_chunks", "ring", "loop", "rivals", "gymnasium"]
 READING = ["job", "to_dataset", "statistics", "scaling", "imports", "gpu"]
 
 

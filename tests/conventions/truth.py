@@ -63,9 +63,7 @@ def check(
             _check_one(own.isel(episode=i), episode, known, names, is_last)
 
 
-def _check_one(
-    got: xr.Dataset, episode: TrueEpisode, known: Known, names: tuple[str, str, str], is_last: bool
-) -> None:
+def _check_one(got: xr.Dataset, episode: TrueEpisode, known: Known, names: tuple[str, str, str], is_last: bool) -> None:
     assert int(got["length"]) == len(episode)
     reason = "cut" if is_last and not known.last_end else episode.reason
     assert str(got["end_reason"].values) == (reason if reason == "cut" or known.has_reason else "done")

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from conventions.truth import Known, check
 from interop.counter import ACTIONS, ENVS, GOAL, LIMIT, observe, promoting, reward_of, true_episodes
@@ -24,9 +25,7 @@ class Counter(brax_envs.Env):
         count = state.pipeline_state + action[0]
         done = (count >= GOAL).astype(jnp.float32)
         after = self._state(count, reward_of(state.pipeline_state, action[0]), done)
-        return state.replace(
-            pipeline_state=after.pipeline_state, obs=after.obs, reward=after.reward, done=done
-        )
+        return state.replace(pipeline_state=after.pipeline_state, obs=after.obs, reward=after.reward, done=done)
 
     def _state(self, count, reward, done):
         return brax_envs.State(count, observe(count), jnp.float32(reward), jnp.float32(done), {}, {})
@@ -85,9 +84,43 @@ def test_flags_are_floats(chunk):
     assert chunk.discount.dtype == chunk.extras["state_extras"]["truncation"].dtype == jnp.float32
 
 
+def test_stacked_states_are_results():
+    from brax.envs.wrappers.training import wrap
+
+    env = wrap(Counter(), episode_length=LIMIT)
+
+    def step(state, action):
+        after = env.step(state, action[:, None])
+        return after, after
+
+    with promoting():
+        first = jax.jit(env.reset)(jax.random.split(jax.random.PRNGKey(0), ENVS))
+        states = jax.jit(lambda: jax.lax.scan(step, first, jnp.asarray(ACTIONS))[1])()
+    stacked = tl.Convention("brax", observation="obs", done="done", truncated="info.truncation", alignment="result")
+    recorder = tl.Recorder(["obs", "action", "reward"], convention=stacked)
+    recorder.record_step(first, action=jnp.zeros(ENVS, jnp.int32))
+    recorder.record(states, action=jnp.asarray(ACTIONS))
+    check(recorder.to_dataset(), true_episodes(), Known(final_of_cut=True))
+
+
 def test_inside_jit(chunk):
     @jax.jit
     def run():
         return tl.append(tl.init_buffer(chunk, capacity=len(ACTIONS), convention="brax"), chunk)
 
     check(tl.to_dataset(run()), brax_truth(), Known(), names=NAMES)
+
+
+def test_what_its_ppo_trains_on_has_updates_and_environments_in_one_axis():
+    def unrolled(x):  # as brax.training.agents.ppo.train does: (U, T, N) to (U * N, T)
+        updates = x[:20].reshape(4, 5, *x.shape[1:])
+        return updates.swapaxes(1, 2).reshape(-1, 5, *x.shape[2:])
+
+    part = collect(("truncation",))
+    recorder = tl.Recorder(convention=tl.Convention("brax", axes="(UN)T"), num_envs=ENVS)
+    recorder.record(jax.tree.map(unrolled, part))
+    plain = tl.from_rollout(jax.tree.map(lambda x: x[:20], part), convention="brax")
+    found = recorder.to_dataset()
+    assert found["iteration"].max() == 3
+    for name in (*NAMES, "length", "end_reason", "env", "start_row"):
+        np.testing.assert_array_equal(found[name].values, plain[name].values, err_msg=name)

@@ -20,7 +20,7 @@ from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, bin
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.discrete import as_discrete, discrete_kind, either
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels, spread_values
+from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels, on_space
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
@@ -84,7 +84,8 @@ def action_histogram(
         `count`, int64, and `share`, float64: the count as a part of all that were counted of that group and
         component (NaN where none were). Dims (by, ..., value) or (by, ..., bin), with the field's own dims
         between them. `value` runs from the smallest to the largest value seen, or lists only those seen where
-        they span more than 1,024; with `labels` it has the coordinate `label`. `bin` is the middle of each bin,
+        they span more than 1,024; where the field's attributes tell of a space of `n` actions from `start` on, it has
+        all of them; with `labels` it has the coordinate `label`. `bin` is the middle of each bin,
         `bin_left` and `bin_right` its edges; the last bin holds its right edge. The attributes say how many
         values were NaN or outside of the bins (`num_nan`, `num_below`, `num_above`); a warning tells of NaN.
 
@@ -159,7 +160,10 @@ def _count_values(
         counter.add(values, groups.index(batch), either(missing, dead))
     _report_nan(num_nan, name)
     values, counts = counter.result()
-    values, counts = spread_values(values, counts) if labels is None else on_labels(values, counts, labels, name)
+    if labels is None:
+        values, counts = on_space(values, counts, ds[name].attrs)
+    else:
+        values, counts = on_labels(values, counts, labels, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords: dict[str, Any] = {VALUE: (VALUE, values, attrs)}
     if labels is not None:

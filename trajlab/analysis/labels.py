@@ -55,6 +55,21 @@ def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, n
     return np.arange(last - first + 1).astype(values.dtype) + values[0], spread
 
 
+def on_space(values: np.ndarray, counts: np.ndarray, attrs: Mapping[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts of all values of the space that a field's attributes tell of, `n` values from `start` on.
+
+    Where there is a value outside of it (attributes outlive arithmetic), or no such space, it is `spread_values`.
+    """
+    n, start = attrs.get("n"), attrs.get("start", 0)
+    if not isinstance(n, int | np.integer) or not isinstance(start, int | np.integer) or values.dtype.kind not in "iu":
+        return spread_values(values, counts)
+    if not 0 < n <= MAX_RANGE or (len(values) and not start <= values[0] <= values[-1] < start + n):
+        return spread_values(values, counts)
+    spread = np.zeros((*counts.shape[:-1], int(n)), np.int64)
+    spread[..., (values - start).astype(np.intp)] = counts
+    return np.arange(n, dtype=np.int64) + int(start), spread
+
+
 def on_labels(
     values: np.ndarray, counts: np.ndarray, labels: dict[Any, str], name: str
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from trajlab.block.append import Chunk, adopted, device_append, has_foreign, host_append
+from trajlab.block.fingerprint import fingerprints
 from trajlab.block.layout import Field, Layout
 from trajlab.block.placement import NO_MESH, Shardings, block_shardings
 from trajlab.block.read import gather, read_rows
@@ -174,6 +175,14 @@ class LogView:
                 out[here] = part
         assert out is not None
         return out
+
+    def fingerprints(self, name: str, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+        """Return what tells the cells of one field apart, uint32 (M, 2), or None where that cannot be said."""
+        index, field = self.index_of(name)
+        which = np.searchsorted(self.starts, rows, side="right") - 1
+        with self.lock:
+            arrays = [block.array(index, field) for block in self.blocks]
+            return fingerprints(arrays, which, rows - self.starts[which], columns)
 
     def read_rows(self, name: str, block: Block, start: int, stop: int) -> np.ndarray:
         """Return rows `start` to `stop` of one field (rows, width, ...), which lie in one block.

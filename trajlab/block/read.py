@@ -24,9 +24,9 @@ def gather(array: Any, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, 
     the dtype that the Dataset shows.
     """
     if not len(rows):
-        out = _gather_host(np.empty((0, 0, *array.shape[2:]), array.dtype), rows, columns, inner)
+        out = gather_host(np.empty((0, 0, *array.shape[2:]), array.dtype), rows, columns, inner)
     elif is_host_readable(array):
-        out = to_host(_gather_host(host_view(array), rows, columns, inner))
+        out = to_host(gather_host(host_view(array), rows, columns, inner))
     elif is_spread(array):
         out = _gather_parts(array, rows, columns, inner)
     else:
@@ -47,7 +47,7 @@ def is_spread(array: Any) -> bool:
     return isinstance(array, jax.Array) and len(array.devices()) > 1
 
 
-def _parts(array: jax.Array) -> Iterator[tuple[list[slice], jax.Array]]:
+def parts_of(array: jax.Array) -> Iterator[tuple[list[slice], jax.Array]]:
     """Yield the parts of an array that `is_spread`, each once: its place along each axis, and its data."""
     for shard in array.addressable_shards:
         if shard.replica_id == 0:
@@ -59,7 +59,7 @@ def _gather_parts(array: jax.Array, rows: np.ndarray, columns: np.ndarray, inner
 
     Where cells are split themselves, they are fetched whole and `inner` is applied afterwards.
     """
-    (_, first), *others = parts = list(_parts(array))
+    (_, first), *others = parts = list(parts_of(array))
     if not others:
         return gather(first, rows, columns, inner)
     is_cell_whole = all(part.shape[2:] == array.shape[2:] for _, part in parts)
@@ -74,7 +74,7 @@ def _gather_parts(array: jax.Array, rows: np.ndarray, columns: np.ndarray, inner
                 out = np.empty((len(rows), *(cells.shape[1:] if is_cell_whole else array.shape[2:])), cells.dtype)
             out[(here, *(() if is_cell_whole else of_cell))] = cells
     assert out is not None
-    return out if is_cell_whole else _gather_host(out[None], np.zeros_like(rows), np.arange(len(rows)), inner)
+    return out if is_cell_whole else gather_host(out[None], np.zeros_like(rows), np.arange(len(rows)), inner)
 
 
 def host_view(array: Any) -> np.ndarray:
@@ -98,7 +98,7 @@ def read_rows(array: Any, start: int, stop: int, *, copy: bool) -> np.ndarray:
 
 def _read_parts(array: jax.Array, start: int, stop: int, *, copy: bool) -> np.ndarray:
     """Read rows from each device just as they lie there."""
-    (_, first), *others = parts = list(_parts(array))
+    (_, first), *others = parts = list(parts_of(array))
     if not others:
         return read_rows(first, start, stop, copy=copy)
     out = np.empty((stop - start, *array.shape[1:]), shown_dtype(array.dtype))
@@ -115,7 +115,7 @@ def _slice(array: jax.Array, start: Any, *, size: int) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(array, start, size)
 
 
-def _gather_host(view: np.ndarray, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, ...]) -> np.ndarray:
+def gather_host(view: np.ndarray, rows: np.ndarray, columns: np.ndarray, inner: tuple[Any, ...]) -> np.ndarray:
     """Gather through a view: ints and slices of `inner` narrow it first, arrays pick from what was taken."""
     basic = tuple(slice(None) if isinstance(key, np.ndarray) else key for key in inner)
     if all(isinstance(key, slice) and key == slice(None) for key in basic) and view.flags.c_contiguous:

@@ -17,6 +17,7 @@ from trajlab.block.placement import NO_MESH, automatic, explicit_mesh, rows_shar
 from trajlab.block.read import host_view, is_host_readable, to_host
 from trajlab.buffer.carry import Buffer
 from trajlab.buffer.lead_in import lead_in
+from trajlab.check import find, warn_about
 from trajlab.dataset.description import Description, EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.dataset.source import Source
@@ -67,6 +68,11 @@ def to_dataset(
         `vmap` appended different numbers of chunks.
     TypeError
         When called while JAX traces, or with something else than a buffer.
+
+    Warns
+    -----
+    UserWarning
+        When the rows do not look like what the convention says; see `Recorder.check`.
     """
     check_option("incomplete", incomplete, Incomplete)
     _check_buffer(buffer)
@@ -89,12 +95,13 @@ def to_dataset(
     kept = min(seen, spec.capacity)
     evicted = seen - kept if spec.keep == "last" else 0
     table, unaligned, ranks = _episodes(buffer, evicted, kept)
-    if incomplete == "drop":
-        table = table.take(table.ended & table.start_seen)
     rows, iterations = _iterations(buffer, evicted, kept)
     first = evicted % spec.capacity
     arrays = tuple(_in_order(array, first, kept, len(lead)) for array in buffer.fields)
     view = LogView(layout, (Block.sealed(layout, arrays),), kept, threading.RLock())
+    warn_about(find(view, ranks, table, spec.rules, spec.plan.roles, is_whole=not evicted))
+    if incomplete == "drop":
+        table = table.take(table.ended & table.start_seen)
     source = Source(view, ranks, table, rows, iterations, first_row=evicted)
     return described.dataset(source, seen=seen, kept=kept, evicted=evicted, unaligned=unaligned)
 

@@ -43,7 +43,8 @@ class Convention:
     Parameters
     ----------
     base : str, optional
-        A named convention that the other arguments amend; ``"auto"`` amends nothing.
+        A named convention that the other arguments amend, such as ``"brax"``, ``"gymnax"`` or ``"stoix_rnn"``;
+        ``"auto"`` amends nothing. An unknown name raises an error that lists them all.
     observation, action, reward : str, callable or None
         The field (dotted path, or a function of the chunk) that plays this role; None when there is none.
         A path may name a whole subtree. ``"auto"`` looks for the standard names (``obs`` or
@@ -89,7 +90,7 @@ class Convention:
     ValueError
         When `base` or an option is none of those known, or `axes` lacks T or N or repeats a letter.
     TypeError
-        When a slot or `agents` is none of those listed.
+        When a slot or `agents` is of none of the kinds above.
     """
 
     base: str | None = None

@@ -29,16 +29,20 @@ def brax_done(chunk: Any) -> Any:
     return read(chunk, "discount") == 0
 
 
+def for_all(flag: Any, like: Any) -> Any:
+    """Return a flag that is set where it is for all agents; `like` has no axis of agents."""
+    return flag if flag.ndim <= like.ndim else flag.reshape(*like.shape, -1).all(-1)
+
+
+def jumanji_done(chunk: Any) -> Any:
+    """Return where a step is the last."""
+    return read(chunk, "step_type") == 2
+
+
 def jumanji_terminated(chunk: Any) -> Any:
     """Return where a last step has discount 0, for all agents."""
-    last = read(chunk, "step_type") == 2
-    discount = read(chunk, "discount")
-    return last & (discount == 0).reshape(*last.shape, -1).all(-1)
-
-
-def jumanji_truncated(chunk: Any) -> Any:
-    """Return where a last step has a discount above 0."""
-    return (read(chunk, "step_type") == 2) & ~jumanji_terminated(chunk)
+    last = jumanji_done(chunk)
+    return last & for_all(read(chunk, "discount") == 0, last)
 
 
 def navix_terminated(chunk: Any) -> Any:
@@ -58,7 +62,7 @@ def pgx_terminated(chunk: Any) -> Any:
     games = next((arrays[name] for name in ("current_player", "action", "truncated") if name in arrays), None)
     if flag is None or games is None or flag.ndim <= games.ndim:
         return None
-    return flag.reshape(*games.shape, -1).all(-1)
+    return for_all(flag, games)
 
 
 # The discount is 1 - done, on truncation too; flags are floats. What tells truncation is there if the collecting
@@ -122,7 +126,7 @@ NAMED: dict[str, dict[str, Any]] = {
     # next episode's first; the true one is in the extras where the wrapper was asked for it.
     "jumanji": {
         "terminated": jumanji_terminated,
-        "truncated": jumanji_truncated,
+        "done": jumanji_done,
         "next_observation": ("extras.next_obs", None),
         "alignment": "result",
         "autoreset": "same_step",

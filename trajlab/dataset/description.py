@@ -44,15 +44,21 @@ class Description:
         coords: Any,
         units: Any,
         episode_fields: Any,
+        attrs: Any = None,
     ) -> None:
-        """Describe a layout; raise where the user's names and labels do not fit its fields."""
+        """Describe a layout; raise where the user's names and labels do not fit its fields.
+
+        `attrs` are further attributes of fields, by their names in the chunk.
+        """
         self._convention = roles.text()
         letters = [letter for letter, _ in layout.sizes if letter != "N"]
         axis_names = {letter: _single(dims, letter) for letter in letters}
         own_dims = {name: value for name, value in (dims or {}).items() if name not in letters}
         axis_labels = {name: (coords or {})[name] for name in axis_names.values() if name in (coords or {})}
         own_coords = {name: value for name, value in (coords or {}).items() if name not in axis_labels}
-        self._labels = make_labels(layout.fields, own_dims, own_coords, units, same_dims, axis_names, roles.agents)
+        self._labels = make_labels(
+            layout.fields, own_dims, own_coords, units, same_dims, axis_names, roles.agents, attrs
+        )
         self.envs = np.arange(layout.num_envs) if layout.columns is None else np.array(layout.columns, np.int64)
         self._env_coords = _env_coords(layout, self.envs, axis_names, axis_labels)
         self._per_episode = _per_episode(layout, roles, episode_fields)

@@ -32,16 +32,19 @@ class Labels:
         Field to its one unit.
     dim_units : mapping of str to tuple of str
         Dim to the units of its labels.
+    attrs : mapping of str to mapping
+        Field to its further attributes.
     """
 
     dims: Mapping[str, tuple[str, ...]]
     coords: Mapping[str, np.ndarray]
     units: Mapping[str, str]
     dim_units: Mapping[str, tuple[str, ...]]
+    attrs: Mapping[str, Mapping[str, Any]]
 
-    def attrs_of(self, name: str) -> dict[str, str]:
+    def attrs_of(self, name: str) -> dict[str, Any]:
         """Return the attributes that label a field."""
-        return {"units": self.units[name]} if name in self.units else {}
+        return {**self.attrs.get(name, {}), **({"units": self.units[name]} if name in self.units else {})}
 
     def coordinates(self) -> dict[str, Any]:
         """Return the coordinates of the fields' own dims."""
@@ -65,6 +68,7 @@ def make_labels(
     same_dims: Mapping[str, str],
     axis_names: Mapping[str, str] | None = None,
     agents: Sequence[str] = (),
+    attrs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Labels:
     """Check `dims`, `coords` and `units` against the recorded fields, and fill in what they leave out.
 
@@ -80,6 +84,8 @@ def make_labels(
         Letters of axes merged into the environments, and the names of the coordinates they become.
     agents : sequence of str
         Names of the agents, the labels of the dim `agent`; `dims` need not name it.
+    attrs : mapping of str to mapping, optional
+        Further attributes of fields, by their names in the chunk.
 
     Raises
     ------
@@ -144,7 +150,9 @@ def make_labels(
     own_shapes = {name: shape[len(found[name]) - len(own_dims[name]) :] for name, shape in shapes.items()}
     one, several = _units(units or {}, own_dims, own_shapes, labels, problems)
     raise_all(problems, "labels do not fit the fields")
-    return Labels(found, labels | ({AGENT: np.array(agents)} if agents else {}), one, several)
+    labels |= {AGENT: np.array(agents)} if agents else {}
+    further = {field.name: attrs[field.source] for field in fields if attrs and field.source in attrs}
+    return Labels(found, labels, one, several, further)
 
 
 def _default_dims(name: str, shape: tuple[int, ...], taken: Collection[str], has_agents: bool) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The Recorder: takes chunks during training, gives xarray Datasets."""
 
+import dataclasses
 import threading
 from typing import Any, Self
 
@@ -13,11 +14,13 @@ from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.sources import find_sources
+from trajlab.check import Finding
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.description import EpisodeFields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
+from trajlab.recorder.attached import RowSource
 from trajlab.recorder.session import Counters, Mark, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
@@ -104,6 +107,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
+        self._source: RowSource | None = None
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
@@ -133,6 +137,7 @@ class Recorder:
             When a leaf is no array, or when called while JAX traces.
         """
         if self._enabled:
+            self._check_unattached()
             self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
@@ -161,6 +166,7 @@ class Recorder:
         indices, each new number of environments compiles once; a bool mask never does.
         """
         if self._enabled:
+            self._check_unattached()
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
 
     def mark_reset(self, envs: Any = None) -> None:
@@ -177,6 +183,7 @@ class Recorder:
             When `envs` is out of range, repeats an environment, or is none of these. Before the first chunk
             the number of environments may not be known; then `record` raises.
         """
+        self._pull()
         self._mark(Mark(RESET, envs))
 
     def mark_gap(self, envs: Any = None) -> None:
@@ -192,6 +199,7 @@ class Recorder:
         ValueError, TypeError
             As `mark_reset`.
         """
+        self._pull()
         self._mark(Mark(GAP, envs))
 
     def _mark(self, mark: Mark) -> None:
@@ -307,7 +315,7 @@ class Recorder:
     @property
     def num_recorded_steps(self) -> int:
         """Number of rows recorded: steps of time, not steps times environments."""
-        return self._counters.rows
+        return self._counters.rows + (self._source.num_waiting if self._source else 0)
 
     def to_dataset(self, *, incomplete: Incomplete = "keep") -> xr.Dataset:
         """Return what was recorded so far as a Dataset over (episode, time, ...); no field is fetched.
@@ -323,14 +331,53 @@ class Recorder:
         ------
         ValueError
             When nothing has been recorded.
+
+        Warns
+        -----
+        UserWarning
+            When the rows do not look like what the convention says; see `check`.
         """
         check_option("incomplete", incomplete, Incomplete)
         if not self._enabled:
             return empty_dataset()
         with self._lock:
+            self._pull()
             if self._session is None or not self._counters.rows:
-                raise ValueError("nothing has been recorded; call record(chunk) first")
+                first = "step the environment" if self._source else "call record(chunk)"
+                raise ValueError(f"nothing has been recorded; {first} first")
             return self._session.dataset(self._counters, incomplete)
+
+    def check(self) -> list[Finding]:
+        """Return signs that the recording is read by another convention than it was made with.
+
+        Each says what was seen, in how many cases, and the argument that would mend it. `to_dataset` looks for the
+        same and warns of what it finds, once each; only integer actions it leaves alone, for they have to be read.
+
+        Returns
+        -------
+        list of Finding
+            Each with `name`, `seen`, `count`, `of`, `unit` and `mend`; empty where nothing was found, or too little
+            was recorded to tell. No finding is no proof: from arrays alone, many a mistake cannot be seen.
+
+        Notes
+        -----
+        What has to be seen nearly always has to be seen in 90 percent of at least 10 cases. Observations are
+        compared where they lie, at up to 64 ends spread over the recording.
+
+        Examples
+        --------
+        >>> import numpy as np, trajlab as tl
+        >>> rec = tl.Recorder(convention=tl.Convention(autoreset="next_step"))
+        >>> obs = np.tile([0.0, 1.0, 2.0], 20)[:, None]  # (T, N) = (60, 1); each episode starts at 0
+        >>> rec.record({"obs": obs, "done": obs == 2.0})
+        >>> [(finding.name, finding.count, finding.of) for finding in rec.check()]
+        [('no_reset_row', 19, 19)]
+        """
+        with self._lock:
+            self._pull()
+            if self._session is None or not self._counters.rows:
+                return []
+            return self._session.check(self._counters)
 
     def reset(self) -> None:
         """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""
@@ -338,10 +385,59 @@ class Recorder:
             self._counters = Counters()
             if self._session is not None:
                 self._session.clear()
+            if self._source is not None:
+                self._source.restart()
 
     def close(self) -> None:
         """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice."""
-        self._closed = True
+        with self._lock:
+            try:
+                self._pull()
+            finally:
+                self._closed = True
+                if self._source is not None:
+                    self._source.stop()
+
+    def _attach(self, source: RowSource) -> Any:
+        """Take all rows from a source from now on; return the lock under which it may gather them.
+
+        Raises ValueError when the recorder has rows already, is closed, or was given a convention of its own.
+        """
+        with self._lock:
+            self._check_open()
+            self._check_unattached()
+            if self._session is not None:
+                raise ValueError("this Recorder has recorded already; give a new one, and join the two with concat()")
+            if dataclasses.replace(self._convention, base=None) != Convention():
+                raise ValueError(
+                    "this Recorder was made with convention=; leave it out, as the rows come from an environment "
+                    "that says itself what they mean"
+                )
+            if self._enabled:
+                self._source, self._convention = source, source.convention
+                self._options = self._options._replace(attrs=source.attrs)
+            else:
+                source.stop()
+            return self._lock
+
+    def _check_unattached(self) -> None:
+        if self._source is not None:
+            raise ValueError("this Recorder is filled by an environment; use another one for more")
+
+    def _pull(self) -> None:
+        """Record the rows that wait in the source, if there is one."""
+        if self._source is None:
+            return
+        with self._lock, uninterrupted():
+            rows = self._source.waiting()
+            if rows is None:
+                return
+            for bit in (RESET, GAP):
+                marked = np.flatnonzero(rows.marks == bit)
+                if marked.size:
+                    self._mark(Mark(bit, marked))
+            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=False)
+            self._source.taken()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -365,7 +461,8 @@ class Recorder:
 
     def _summary(self) -> Summary:
         with self._lock:
-            return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed)
+            waiting = self._source.num_waiting if self._source else 0
+            return summarise(self._session, self._counters, enabled=self._enabled, closed=self._closed, waiting=waiting)
 
 
 def _as_array(given: Any) -> Any:

@@ -1,5 +1,6 @@
 """One recording: all that the first chunk fixed, and the log that grows from it."""
 
+import dataclasses
 import weakref
 from collections import deque
 from typing import Any, NamedTuple, get_args
@@ -15,13 +16,17 @@ from trajlab.block.read import to_host
 from trajlab.capture.envs import env_columns
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
+from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
 from trajlab.segment import Episodes, RankMap, Segmenter
 
 
 class Options(NamedTuple):
-    """What the user asked of a recording; `exact` makes each block as long as its chunk."""
+    """What was asked of a recording.
+
+    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk.
+    """
 
     starts_fresh: bool
     max_episodes: int | None
@@ -30,6 +35,7 @@ class Options(NamedTuple):
     units: Any
     episode_fields: Any = None
     exact: bool = False
+    attrs: Any = None
 
 
 class Mark(NamedTuple):
@@ -113,11 +119,13 @@ class Session:
             coords=options.coords,
             units=options.units,
             episode_fields=options.episode_fields,
+            attrs=options.attrs,
         )
         self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
         self.columns = None if layout.columns is None else jax.device_put(self.envs.astype(np.int32))
         self.views: weakref.WeakSet[LogView] = weakref.WeakSet()
+        self._warned: set[str] = set()
         self.clear()
 
     def clear(self) -> None:
@@ -129,6 +137,7 @@ class Session:
         self._arriving: deque[tuple[int, Any]] = deque()
         self._is_full = False
         self._watch = Watch(self.max_episodes or 0, None)
+        self.findings: tuple[Finding, ...] = ()
 
     def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
         """Return the marks (width,) that stand before the next row, or None where there are none.
@@ -251,21 +260,50 @@ class Session:
         return table, self._is_full
 
     def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
-        """Return the Dataset of all rows that `counters` says are stored."""
+        """Return the Dataset of all rows that `counters` says are stored; warn of findings that are new."""
+        source, unaligned = self._source(counters)
+        self._note(source, reads_actions=False)
+        self.views.add(source.view)
+        table, kept = source.episodes, source.view.rows
+        if incomplete == "drop":
+            source = dataclasses.replace(source, episodes=table.take(table.ended & table.start_seen))
+        dataset = self.description.dataset(source, seen=counters.seen, kept=kept, evicted=0, unaligned=unaligned)
+        news = [finding for finding in self.findings if finding.name not in self._warned]
+        self._warned |= {finding.name for finding in news}
+        warn_about(news)
+        return dataset
+
+    def check(self, counters: Counters) -> list[Finding]:
+        """Return what looks wrong about all rows that `counters` says are stored."""
+        source, _ = self._source(counters)
+        self._note(source, reads_actions=True)
+        return list(self.findings)
+
+    def _note(self, source: Source, *, reads_actions: bool) -> None:
+        """Look for findings and keep them; one on actions stays, where these are not looked at again."""
+        stays = () if reads_actions else tuple(one for one in self.findings if one.name == STRANGE_ACTIONS)
+        found = find(
+            source.view,
+            source.ranks,
+            source.episodes,
+            self.description.rules,
+            self.plan.roles,
+            is_whole=True,
+            reads_actions=reads_actions,
+        )
+        self.findings = found + stays
+
+    def _source(self, counters: Counters) -> tuple[Source, int]:
+        """Return the rows with their episodes, and how many cells could not be aligned."""
         self._feed_up_to(counters.rows)
         table, unaligned = self.segmenter.table()
         ranks = self.segmenter.ranks()
         table, is_final = self._wanted(table)
-        kept = _rows_needed(table, ranks) if is_final else counters.rows
-        if incomplete == "drop":
-            table = table.take(table.ended & table.start_seen)
-        view = self.log.view(kept, self.lock)
-        self.views.add(view)
+        view = self.log.view(_rows_needed(table, ranks) if is_final else counters.rows, self.lock)
         while self.iterations and self.iterations[-1][0] >= counters.rows:
             self.iterations.pop()
         pairs = np.array(self.iterations, np.int64).reshape(-1, 2)
-        source = Source(view, ranks, table, pairs[:, 0], pairs[:, 1])
-        return self.description.dataset(source, seen=counters.seen, kept=kept, evicted=0, unaligned=unaligned)
+        return Source(view, ranks, table, pairs[:, 0], pairs[:, 1]), unaligned
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""

@@ -21,18 +21,19 @@ class Summary(NamedTuple):
     fields: list[tuple[str, ...]]
 
 
-def summarise(session: Session | None, counters: Counters, *, enabled: bool, closed: bool) -> Summary:
-    """Return the summary of a recording; the caller holds the lock."""
+def summarise(session: Session | None, counters: Counters, *, enabled: bool, closed: bool, waiting: int = 0) -> Summary:
+    """Return the summary of a recording of which some rows are still `waiting`; the caller holds the lock."""
     if not enabled:
         return Summary([("state", "disabled: every call is a no-op")], [])
     if session is None:
-        return Summary([("state", "nothing recorded yet")], [])
+        state = f"{waiting} rows wait to be recorded" if waiting else "nothing recorded yet"
+        return Summary([("state", state)], [])
     layout, roles = session.plan.layout, session.plan.roles
     held = session.log.nbytes()
     dropped = counters.seen - counters.rows
     recorded = layout.width if layout.columns is None else f"{layout.width} of {layout.num_envs}"
     facts = [
-        ("rows", f"{counters.rows} recorded, {dropped} dropped"),
+        ("rows", f"{counters.rows} recorded, {dropped} dropped" + f", {waiting} waiting" * bool(waiting)),
         ("environments", str(recorded)),
         ("memory", f"{_bytes_text(held['device'])} on the device, {_bytes_text(held['host'])} on the host"),
         ("blocks", str(len(session.log.blocks))),
@@ -42,6 +43,7 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
         facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
     if closed:
         facts.append(("state", "closed"))
+    facts += [("check", str(finding)) for finding in session.findings]
     facts += [("convention", text) for text in roles.found]
     rows: list[tuple[str, ...]] = []
     for field in layout.fields:

@@ -1,0 +1,5 @@
+"""Gymnasium environments, recorded step by step: one environment, or many that step together."""
+
+from trajlab.integrations.gymnasium.wrappers import RecordEpisodes, RecordVectorEpisodes
+
+__all__ = ["RecordEpisodes", "RecordVectorEpisodes"]
