@@ -232,6 +232,7 @@ def test_rows_that_only_reset_are_not_lived(world):
 def test_observations_on_the_row_of_their_result(form):
     world = make_world(8)
     world.done[0] = world.end[0] = False
+    world.reward[0] = 0  # what a reset returns
     ds = record(world, form, convention=convention_of(world, form, alignment="result"))
     episodes = live(world.part(slice(1, None)))
     assert_alive(ds, episodes)
