@@ -170,6 +170,25 @@ def test_steps_behind_the_end_are_no_transitions():
     assert lengths(env.recorder) == [(1, "terminated"), (1, "cut")]
 
 
+def test_some_environments_go_on_while_others_wait_for_their_reset():
+    class Patient(gym.vector.VectorWrapper):
+        def step(self, actions):
+            self.env._autoreset_envs[:] = False  # else Gymnasium's own refuses to go on
+            return self.env.step(actions)
+
+    account, envs = Account(2, "Disabled"), RecordVectorEpisodes(Patient(counters(2, "Disabled")), infos={"step": int})
+    account.reset(envs.reset()[0], [True, True], [None, None])
+    for actions in ([0, 0], [2, 0], [0, 0], [2, 0]):
+        account.step(actions, *envs.step(np.array(actions)))
+    check(envs.recorder.to_dataset(), account)
+    where = np.array([True, False])
+    account.reset(envs.reset(options={"reset_mask": where.copy()})[0], where, [None, None])
+    for actions in ([0, 0], [2, 2], [0, 0]):
+        account.step(actions, *envs.step(np.array(actions)))
+    check(envs.recorder.to_dataset(), account)
+    assert sorted(lengths(envs.recorder)) == [(2, "terminated"), (2, "terminated"), (6, "terminated")]
+
+
 def test_autoreset_of_a_single_environment():
     env = RecordEpisodes(gym.wrappers.Autoreset(Counter()))
     env.reset()
@@ -330,8 +349,11 @@ def test_a_recorders_choices_hold():
     rec = tl.Recorder(["obs", "reward"], envs=[2, 0], max_episodes=3, dims={"obs": ["x"]}, coords={"x": ["n", "t"]})
     envs = RecordVectorEpisodes(counters(3, "NextStep"), rec, chunk=2)
     envs.reset()
+    steps = 0
     while not rec.is_full:
         envs.step([0, 2, 2])
+        steps += 1
+    assert steps <= 10  # of the three that started first the longest takes six, and two rows may wait
     ds = rec.to_dataset()
     assert ds["env"].values.tolist() == [0, 2, 2]
     assert ds["obs"].sel(x="t").values[0].tolist() == [0, 1, 2, 3, 4, 5]

@@ -162,6 +162,20 @@ def test_doubles_stay_doubles_and_a_reward_may_be_whole():
     assert ds["action"].values.tolist() == [[1]]
 
 
+def test_an_action_is_recorded_as_it_was_given():
+    class Clips(Loose):
+        action_space = spaces.Box(-1, 1, (2,), np.float32)
+
+        def step(self, action):
+            np.clip(action, -1, 1, out=action)
+            return super().step(action)
+
+    env = RecordEpisodes(Clips(*np.zeros((2, 2), np.float32)))
+    env.reset()
+    env.step(np.array([3, 0], np.float32))
+    assert env.recorder.to_dataset()["action"].values.tolist() == [[[3, 0]]]
+
+
 @pytest.mark.parametrize(
     ("shown", "message"),
     [(np.zeros(3, np.float32), r"'obs' has shape \(3,\); expected \(2,\)"), (["a", "b"], "'obs' has dtype <U1")],

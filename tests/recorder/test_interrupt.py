@@ -60,9 +60,10 @@ class Tracer:
         return self
 
     def leaves_lock(self, frame: Any) -> bool:
-        """Say whether a frame is about to leave `with self._lock`: there Python looks for no signals."""
+        """Say whether a frame is about to leave a lock: there Python looks for no signals."""
         place = (id(frame), frame.f_lineno)
-        is_lock = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip() == "with self._lock:"
+        line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+        is_lock = line in ("with self._lock:", "with self.lock:")
         again = is_lock and place in self.entered
         self.entered |= {place} if is_lock else set()
         return again

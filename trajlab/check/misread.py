@@ -89,9 +89,10 @@ def late_flags(ends: Ends) -> Finding | None:
     if ends.following:
         jumps = (ends.following["last but one"] != ends.observations["last"]).any(axis=1)
         goes_on = (ends.following["last"] == ends.observations["start"]).all(axis=1)
-        if nearly_all(jumps & goes_on, has_more):
+        where = has_more & (ends.length_after > 1)  # of one step: there, a flagged row is an end of its own
+        if nearly_all(jumps & goes_on, where):
             seen = f"{what}the next observation recorded before the flagged row is another than that row's"
-            return _finding("late_flags", seen, jumps & goes_on, has_more, mend)
+            return _finding("late_flags", seen, jumps & goes_on, where, mend)
     return None
 
 

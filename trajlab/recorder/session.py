@@ -277,6 +277,7 @@ class Session:
         """Return what looks wrong about all rows that `counters` says are stored."""
         source, _ = self._source(counters)
         self._note(source, reads_actions=True)
+        self._warned |= {finding.name for finding in self.findings}
         return list(self.findings)
 
     def _note(self, source: Source, *, reads_actions: bool) -> None:
