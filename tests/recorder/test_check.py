@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
+from chunks import make_chunk
 from hypothesis import given
 from strategies import examples
 from walk import doubled, late, replaced, strided, walk, without
@@ -100,6 +101,11 @@ STREAMS = {
             NEXT,
         ),
         "on reset rows": (lambda: doubled(walk("next_step", ends=0.1)), NEXT, None),
+        "recording stops one row later": (
+            lambda: walk(rows=10, envs=16, terminates=False, limit=9, start="random"),
+            SAME,
+            None,
+        ),
         "episodes of one step": (lambda: walk(ends=1.0), SAME, None),
         "many episodes of one step": (lambda: walk(ends=0.7), SAME, None),
     },
@@ -112,6 +118,7 @@ STREAMS = {
             {"flags": "previous_row"},
         ),
         "they are declared": (lambda: late(walk()), {"flags": "previous_row"}, None),
+        "two rows late": (lambda: without(late(late(walk())), "next_obs"), {"flags": "previous_row"}, None),
         "they are not": (walk, SAME, None),
         "they are not, and next observations are scaled": (lambda: scaled(walk(start="random")), SAME, None),
         "ends at home": (lambda: home_again(walk()), SAME, None),
@@ -141,6 +148,7 @@ STREAMS = {
         "done": (lambda: renamed(without(walk(terminates=False, limit=9), "terminated"), truncated="done"), {}, None),
         "some sooner": (lambda: merged(walk(ends=0.05, limit=9)), {}, None),
         "of one step": (lambda: walk(ends=1.0), {}, None),
+        "one goes on": (lambda: endless(merged(walk(terminates=False, limit=9))), {}, None),
         "few episodes": (
             lambda: renamed(without(walk(terminates=False, limit=60), "terminated"), truncated="terminated"),
             {},
@@ -163,6 +171,7 @@ STREAMS = {
         ),
         "begun afresh": (walk, {}, None),
         "begun afresh, anywhere": (lambda: walk(start="random", ends=0.1, limit=9), {}, None),
+        "ends by a formula": (lambda: make_chunk(range(60)), {}, None),
         "nothing to tell it by": (lambda: walk(start="random", warm_up=4), {}, None),
     },
     "endless": {
@@ -170,6 +179,7 @@ STREAMS = {
         "all": (lambda: without(walk(rows=10_000, envs=1, terminates=False), "next_obs"), {}, None, "speaks"),
         "all, not for long": (lambda: walk(rows=2_000, envs=1, terminates=False), {}, None),
         "one, not for long": (lambda: endless(walk(rows=60)), {}, None),
+        "one, not for many times as long": (lambda: endless(walk(rows=200)), {}, None),
         "long episodes": (lambda: walk(rows=400, ends=0.005), {}, None),
     },
     "strange_actions": {
@@ -177,6 +187,7 @@ STREAMS = {
         "another action space": (lambda: shifted(walk(rows=400, envs=64)), {}, None, "speaks"),
         "reset rows declared": (lambda: only(walk("next_step", rows=400, envs=16), "action"), NEXT, None),
         "negative from the first": (lambda: centred(walk(rows=400, envs=16)), {}, None),
+        "a rare action among negative ones": (lambda: rare(centred(walk(rows=400, envs=16)), -3, 12), {}, None),
         "a rare action": (lambda: rare(walk(rows=400, envs=16)), {}, None),
         "continuous actions": (lambda: continuous(walk(rows=400, envs=16)), {}, None),
         "few transitions": (lambda: only(walk("next_step", rows=20, envs=2), "action"), SAME, None),
@@ -244,9 +255,9 @@ def centred(chunk):
     return chunk | {"action": chunk["action"] - 2}
 
 
-def rare(chunk):
+def rare(chunk, value=9, times=3):
     action = chunk["action"].copy()
-    action[300:303, 0] = 9
+    action[300 : 300 + times, 0] = value
     return chunk | {"action": action}
 
 
@@ -434,10 +445,11 @@ def test_a_ring_that_has_lost_the_start_does_not_take_its_first_rows_for_one():
     tl.to_dataset(buffer)
 
 
-def test_marks_part_episodes():
+@pytest.mark.parametrize("rows", [5, 7])
+def test_where_a_reset_by_hand_follows_an_end_there_is_no_reset_row(rows):
     rec = tl.Recorder(convention=tl.Convention(autoreset="next_step"))
-    for seed in range(30):
-        rec.record(walk("next_step", rows=7, seed=seed))
+    for seed in range(15):
+        rec.record(walk("next_step", rows=rows, terminates=False, limit=5, seed=seed))
         rec.mark_reset()
     assert rec.check() == []
 

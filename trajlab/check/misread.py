@@ -113,7 +113,7 @@ def replaced_final(ends: Ends) -> Finding | None:
 
 def mid_episode(ends: Ends) -> Finding | None:
     """Find a recording that began in mid-episode, by an observation that all later episodes start with."""
-    if not ends.recording.rules.starts_fresh or not ends.observations:
+    if not ends.observations:
         return None
     is_later = ~ends.recording.is_first[ends.before]
     if not nearly_all(ends.same("own start", "start"), is_later):
