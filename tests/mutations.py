@@ -48,6 +48,10 @@ NAMED = "tests/conventions/test_named.py"
 SLOTS = "tests/conventions/test_slots.py"
 INSIDE_JIT = "tests/buffer/test_inside_jit.py"
 BUFFER = "tests/buffer/test_against_reference.py"
+ALIVE = "tests/agents/test_alive.py"
+STATISTICS = "tests/agents/test_statistics.py"
+EPISODE_FIELDS = "tests/recorder/test_episode_fields.py"
+AXES = "tests/recorder/test_axes.py"
 
 MUTATIONS = [
     Mutation(
@@ -430,6 +434,120 @@ MUTATIONS = [
         "a function counts although a path before it is found",
         edit("capture/sources.py", "elif source is None or under(source, names):", "elif source is None:"),
         f"{SLOTS} -k called_where",
+    ),
+    Mutation(
+        "agents: dead one step early",
+        "an agent takes no part in the transition that ends it",
+        edit("dataset/alive.py", "time[cell] + (0 if self.agents.is_late else 1)", "time[cell]"),
+        f"{ALIVE} -k every_form",
+    ),
+    Mutation(
+        "agents: dead from the episode before",
+        "flags of the row before count on an episode's first row",
+        edit("dataset/alive.py", "            done[is_first] = False", "            done[is_first] |= False"),
+        f"{ALIVE} -k row_before",
+    ),
+    Mutation(
+        "agents: a start that was not seen",
+        "where it was not, agents that are done already count on the first row",
+        edit("dataset/alive.py", "self.source.episodes.start_seen[episode] | done[is_first].all(axis=1)", "True"),
+        f"{ALIVE} -k ring_the_row_before",
+    ),
+    Mutation(
+        "agents: each for all",
+        "an episode ends where all agents are done, whatever the flag for all says",
+        edit("capture/agents.py", "        if whole in names:", "        if whole in names and slot not in each:"),
+        f"{ALIVE} -k what_holds_for_all",
+    ),
+    Mutation(
+        "agents: terminated before the last is truncated",
+        "an agent that terminated earlier keeps the episode from being truncated",
+        edit("capture/agents.py", "for name in (path, *also)), axis)", "for name in (path,)), axis)"),
+        f"{ALIVE} -k terminated_and_truncated",
+    ),
+    Mutation(
+        "agents: axis not moved",
+        "with several environments, cells of agents and environments change places",
+        edit("capture/arrange.py", "return x if self.moved is None else xp.moveaxis(x, self.moved, len(self.shape) - 1)", "return x"),
+        f"{ALIVE} -k every_form",
+    ),
+    Mutation(
+        "agents: NumPy lent to JAX",
+        "arrays of some agents are read after record() has returned",
+        edit("capture/arrange.py", "np.array(leaf) if isinstance(leaf := leaves[place], np.ndarray) else leaf", "leaves[place]"),
+        f"{ALIVE} -k filled_anew",
+    ),
+    Mutation(
+        "agents: dead in a histogram",
+        "actions of agents that are done are counted",
+        edit("analysis/actions.py", "groups.index(batch), either(missing, dead))", "groups.index(batch), missing)"),
+        f"{STATISTICS} -k test_histograms",
+    ),
+    Mutation(
+        "agents: dead between the bins",
+        "bins span what agents that are done have in their rows",
+        edit("analysis/actions.py", "found.add(rows if dead is None else rows[~dead])", "found.add(rows)"),
+        f"{STATISTICS} -k over_the_range",
+    ),
+    Mutation(
+        "agents: dead in a trace",
+        "a trace is over agents that are done, too",
+        edit("dataset/alive_rows.py", "np.flatnonzero(alive)", "np.arange(alive.size)"),
+        f"{STATISTICS} -k test_traces",
+    ),
+    Mutation(
+        "agents: dead in a return",
+        "rewards of an agent that is done are added up",
+        edit("analysis/returns.py", "rows if dead is None else np.where(dead, rows.dtype.type(0), rows)", "rows"),
+        f"{STATISTICS} -k test_returns",
+    ),
+    Mutation(
+        "agents: dead in a group",
+        "what an agent that is done has in its rows makes groups",
+        edit("analysis/groups.py", "either(missing, alive.missing(batch, batch.values[by].shape))", "missing"),
+        f"{STATISTICS} -k actions_of_one_agent",
+    ),
+    Mutation(
+        "agents: dead in a stack",
+        "stacked fields show what agents that are done have in their rows",
+        edit("dataset/stack.py", "if source.alive.needed and self.takes_part is not None:", "if False:"),
+        f"{STATISTICS} -k stacked",
+    ),
+    Mutation(
+        "agents: one for another",
+        "a field of one agent counts while the first one takes part",
+        edit("dataset/alive_rows.py", "return alive if self.agent is None else alive[:, [self.agent]]", "return alive if self.agent is None else alive[:, [0]]"),
+        f"{STATISTICS} -k that_differ",
+    ),
+    Mutation(
+        "agents: dead in a single line",
+        "the line of an episode goes on where the agent is done",
+        edit("plot/states.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
+        "tests/agents/test_plots.py -k single_episodes",
+    ),
+    Mutation(
+        "flattened axes in the wrong order",
+        "axes that were flattened into one are taken apart the other way round",
+        edit("capture/axes.py", "out += [sizes.get(letter, size // known) for letter in group]", "out += [sizes.get(letter, size // known) for letter in group[::-1]]"),
+        f"{AXES} -k updates_and_environments",
+    ),
+    Mutation(
+        "episode field from the other end",
+        "the first value stands for an episode where the last should",
+        edit("dataset/source.py", 'if self.at == "first" else', 'if self.at == "last" else'),
+        f"{EPISODE_FIELDS} -k of_every_kind",
+    ),
+    Mutation(
+        "episode field taken for a final observation",
+        "a field with one value per episode is left out where final observations are",
+        edit("dataset/fields.py", "return variable.attrs.get(names.ROLE_ATTR) == names.EPISODE_FIELD_ROLE", "return False"),
+        f"{EPISODE_FIELDS} -k begins_with_final",
+    ),
+    Mutation(
+        "episode field for an observation's final value",
+        "a copy of the observation with one value per episode hides the final observation",
+        edit("dataset/description.py", ' and field.name not in per_episode:', ':'),
+        f"{EPISODE_FIELDS} -k under_two_names",
     ),
 ]  # fmt: skip
 

@@ -88,5 +88,11 @@ def replaced(chunk: dict[str, Any]) -> dict[str, Any]:
 
 
 def strided(chunk: dict[str, Any]) -> dict[str, Any]:
-    """Return a chunk in result alignment: an observation stands on the row of the action that led to it."""
-    return without(chunk, "next_obs") | {"obs": chunk["next_obs"]}
+    """Return a chunk in result alignment: an observation stands on the row of the action that led to it.
+
+    Its first row holds nothing but the first observation. Where a reset in the same step follows, the last is replaced.
+    """
+    following = np.where((chunk["action"] < 0).any(), chunk["next_obs"], replaced(chunk)["next_obs"])
+    rows = without(chunk, "next_obs") | {"obs": following}
+    first = {name: np.zeros_like(values[:1]) for name, values in rows.items()} | {"obs": chunk["obs"][:1]}
+    return {name: np.concatenate([first[name], values]) for name, values in rows.items()}

@@ -21,11 +21,13 @@ from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.survival import survival
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.survival import plot_survival
 
 __version__ = version("trajlab")
 
@@ -44,9 +46,11 @@ __all__ = [
     "plot_action_histogram",
     "plot_returns",
     "plot_state_trace",
+    "plot_survival",
     "returns",
     "stack_fields",
     "state_trace",
+    "survival",
     "to_dataframe",
     "to_dataset",
     "transitions",

@@ -86,12 +86,19 @@ STD = "std"
 N = "n"
 QUANTILES = "quantiles"
 RETURN = "return"
+SURVIVAL = "survival"
+LOWER = "lower"
+UPPER = "upper"
+MEDIAN = "median"
+RESTRICTED_MEAN = "restricted_mean"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
 TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES
+SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
+"""Names that a survival curve has for itself."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"

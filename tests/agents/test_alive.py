@@ -20,6 +20,7 @@ from agents.worlds import (
     step_of,
     worlds,
 )
+from chunks import after
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples
@@ -192,6 +193,18 @@ def test_without_the_flag_for_all_an_episode_ends_with_its_last_agent():
     assert_holds(from_axis, world, live(world))
 
 
+def test_what_holds_for_all_ends_an_episode_and_not_what_holds_for_each():
+    flags, end = np.zeros((6, 1, 2), bool), np.zeros((6, 1), bool)
+    flags[1:4] = True  # all are done, and the episode goes on
+    end[3] = end[5] = True  # none is, and it ends
+    flags[5, 0, 0] = True
+    chunk = {"done": {"a": flags[:, :, 0], "b": flags[:, :, 1], "__all__": end}}
+    ds = tl.from_rollout(chunk, convention=tl.Convention(agents=["a", "b"]))
+    assert ds["length"].values.tolist() == [4, 2]
+    assert ds["alive"].values[0].tolist() == [[True, True]] * 2 + [[False, False]] * 2
+    assert ds["alive"].values[1, :2].all()
+
+
 def test_one_agent():
     world = make_world(6, agents=1, ends=0.1)
     for form in FORMS:
@@ -219,6 +232,7 @@ def test_rows_that_only_reset_are_not_lived(world):
 def test_observations_on_the_row_of_their_result(form):
     world = make_world(8)
     world.done[0] = world.end[0] = False
+    world.reward[0] = 0  # what a reset returns
     ds = record(world, form, convention=convention_of(world, form, alignment="result"))
     episodes = live(world.part(slice(1, None)))
     assert_alive(ds, episodes)
@@ -331,14 +345,14 @@ def aligned(array):
 def test_numpy_arrays_beside_those_of_jax_may_be_filled_anew(slow):
     begin, _ = slow
     world = make_world(17, rows=400)
-    chunk = chunk_of(world)
-    chunk["obs"] = {agent: aligned(x) for agent, x in chunk["obs"].items()}
-    late = jnp.asarray(chunk["obs"]["scout"])
-    chunk["obs"]["scout"] = jnp.where(begin() > 2, 0, late)
     recorder = tl.Recorder(convention=convention_of(world))
-    recorder.record(chunk)
-    for agent in ("carrier", "medic"):
-        chunk["obs"][agent][...] = -1
+    for part in (world.part(slice(0, 200)), world.part(slice(200, 400))):  # the first one compiles
+        chunk = chunk_of(part)
+        chunk["obs"] = {agent: aligned(x) for agent, x in chunk["obs"].items()}
+        chunk["obs"]["scout"] = after(begin(), jnp.asarray(chunk["obs"]["scout"]))
+        recorder.record(chunk)
+        for agent in ("carrier", "medic"):
+            chunk["obs"][agent][...] = -1
     assert_holds(recorder.to_dataset(), world, live(world))
 
 

@@ -20,6 +20,7 @@ import trajlab as tl
 def read(buffer: tl.Buffer, **kwargs: Any) -> xr.Dataset:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*episode")
+        warnings.filterwarnings("ignore", message="the recording may not be what its convention says")
         return tl.to_dataset(buffer, **kwargs)
 
 

@@ -98,7 +98,8 @@ def _episode(env: int, k: int, length: int, rendering: Rendering) -> TrueEpisode
 
 
 def test_every_row_of_the_table_is_rendered():
-    assert {rendering.convention for rendering in RENDERINGS.values()} >= set(TABLE)
+    of_agents = {"jaxmarl", "jaxmarl_rnn"}  # tests/agents/ renders these
+    assert {rendering.convention for rendering in RENDERINGS.values()} | of_agents == set(TABLE)
 
 
 @pytest.mark.parametrize("name", RENDERINGS)

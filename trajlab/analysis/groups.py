@@ -166,6 +166,14 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
 
 
+def make_episode_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+    """Return the groups of `by`; raise ValueError where it is a matter of the transition."""
+    if by is not None and by in ds.variables and ds[by].dims == (EPISODE, TIME):
+        mend = "; group by 'start_iteration'" if by == ITERATION else ""
+        raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
+    return make_groups(ds, by, groups)
+
+
 def is_category(ds: xr.Dataset, by: str) -> bool:
     """Say whether the values of a coordinate only name something, also where they are numbers: runs, seeds."""
     return by == RUN or ds[by].attrs.get(ROLE_ATTR) == AXIS_ROLE

@@ -99,7 +99,7 @@ def to_dataset(
     first = evicted % spec.capacity
     arrays = tuple(_in_order(array, first, kept, len(lead)) for array in buffer.fields)
     view = LogView(layout, (Block.sealed(layout, arrays),), kept, threading.RLock())
-    warn_about(find(view, ranks, table, spec.rules, spec.plan.roles, is_whole=not evicted))
+    warn_about(find(view, ranks, table, spec.rules, spec.plan.roles))
     if incomplete == "drop":
         table = table.take(table.ended & table.start_seen)
     source = Source(view, ranks, table, rows, iterations, first_row=evicted)

@@ -34,8 +34,6 @@ class Recording:
     episodes : Episodes
     rules : Rules
     roles : Roles
-    is_whole : bool
-        Whether the log still has the first rows recorded.
     """
 
     view: LogView
@@ -43,33 +41,28 @@ class Recording:
     episodes: Episodes
     rules: Rules
     roles: Roles
-    is_whole: bool
 
     @functools.cached_property
     def order(self) -> np.ndarray:
-        """The episodes, column after column."""
-        return np.lexsort((self.episodes.start, self.episodes.column))
+        """The episodes, column after column; in each they are in order already."""
+        column = self.episodes.column
+        return np.argsort(column.astype(np.uint16) if self.view.layout.width < 2**16 else column, kind="stable")
 
     @functools.cached_property
     def is_first(self) -> np.ndarray:
-        """Which episodes are the first of their column, and begin with the recording."""
+        """Which episodes are the first of their column, and begin with the first rows there are."""
         table, out = self.episodes, np.zeros(len(self.episodes.length), bool)
         column = table.column[self.order]
         first = self.order[np.append(True, column[1:] != column[:-1])[: len(column)]]
-        begins = table.start_seen[first] & (table.start[first] == int(self.rules.drops_first))
-        out[first] = begins & self.is_whole
+        out[first] = table.start_seen[first] & (table.start[first] == int(self.rules.drops_first))
         return out
 
     @functools.cached_property
     def followed(self) -> tuple[np.ndarray, np.ndarray]:
-        """Episodes that ended and, for each, the one that follows at once, both (M,), ordered by row."""
+        """Episodes that ended and, for each, the one that follows, both (M,), ordered by row."""
         table, before, after = self.episodes, self.order[:-1], self.order[1:]
-        gap = table.start[after] - table.start[before] - table.length[before]
         is_next = (table.column[before] == table.column[after]) & table.ended[before] & table.start_seen[after]
-        is_next &= gap == (self.rules.autoreset == "next_step")
-        if self.rules.autoreset == "disabled":
-            is_next[:] = False
-        elif self.rules.autoreset == "next_step":
+        if self.rules.autoreset == "next_step":
             is_next &= table.has_reset_row[before]
         before, after = before[is_next], after[is_next]
         by_row = np.argsort(table.start_row[after], kind="stable")
@@ -99,7 +92,7 @@ class Recording:
         for leaf in self.fields_of("observation"):
             source = self.roles.counterpart(slot, leaf.source) or ""
             twin = by_name.get(HIDDEN + leaf.source) if slot == "final_observation" else by_source.get(source)
-            if twin is None or twin.dtype != leaf.dtype:
+            if twin is None:
                 return ()
             twins.append(twin)
         return tuple(twins)

@@ -74,7 +74,7 @@ def short_first(recording: Recording) -> Finding | None:
     """Find a recording that began in mid-episode, by a limit that came too early for the first episodes."""
     first, later = _limits(recording)
     short = np.count_nonzero(first < later)
-    if not recording.rules.starts_fresh or not short or short < SHARE * len(first):
+    if not short or short < SHARE * len(first):
         return None
     seen = f"the first episode ended sooner than all later ones, which have {later:,} steps"
     mend = "Recorder(starts_fresh=False) if recording began in mid-episode"

@@ -33,7 +33,7 @@ def no_reset_row(ends: Ends) -> Finding | None:
     is_next = ends.same("reset row", "start")
     if nearly_all(is_next, moves) and _varies(~ends.same("start", "second"), moves):
         return _finding("no_reset_row", f"{what}it is the next episode's first", is_next, moves, mend)
-    elsewhere, is_home = _elsewhere(ends, ends.has_home), ends.same("reset row", "home") & ~ends.same("last", "home")
+    elsewhere, is_home = _elsewhere(ends, ends.has_home), ends.same("reset row", "home")
     if nearly_all(is_home, elsewhere):
         if not ends.recording.rules.previous_row:
             mend += ', or Convention(flags="previous_row") if a row carries the flags of the one before'
@@ -65,8 +65,6 @@ def reset_row(ends: Ends) -> Finding | None:
         if nearly_all(is_home, elsewhere):
             seen = f"{what}the observation that episodes start with stands one row later"
             return _finding(name, seen, is_home, elsewhere, mend)
-        if _varies(ends.same("start", "home"), where):
-            return None
     unpaid = ends.is_unpaid
     if is_same_step and unpaid and not unpaid["home"][where].any():
         is_only = unpaid["start"] & ~unpaid["second"]
@@ -116,7 +114,7 @@ def replaced_final(ends: Ends) -> Finding | None:
 
 def mid_episode(ends: Ends) -> Finding | None:
     """Find a recording that began in mid-episode, by an observation that all later episodes start with."""
-    if not ends.recording.rules.starts_fresh or not ends.observations:
+    if not ends.observations:
         return None
     is_later = ~ends.recording.is_first[ends.before]
     if not nearly_all(ends.same("own start", "start"), is_later):

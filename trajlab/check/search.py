@@ -33,14 +33,13 @@ def find(
     rules: Rules,
     roles: Roles,
     *,
-    is_whole: bool,
     reads_actions: bool = False,
 ) -> tuple[Finding, ...]:
     """Return what looks wrong about a recording; nothing where there is too little to tell.
 
-    No field is fetched, unless `reads_actions`. `is_whole` says whether the log still has the first rows recorded.
+    No field is fetched, unless `reads_actions`.
     """
-    recording = Recording(view, ranks, episodes, rules, roles, is_whole)
+    recording = Recording(view, ranks, episodes, rules, roles)
     ends = Ends(recording)
     found = [_first(ROWS, ends)]
     if not found[0]:

@@ -8,11 +8,11 @@ import xarray as xr
 
 from trajlab.analysis.common import field_of
 from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.groups import Groups, make_episode_groups
 from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
 from trajlab.errors import unknown_name
-from trajlab.names import COMPLETE, EPISODE, FIELD_ATTR, ITERATION, LENGTH, RUN, START_ITERATION, START_ROW, TIME
+from trajlab.names import COMPLETE, EPISODE, FIELD_ATTR, LENGTH, RUN, START_ITERATION, START_ROW
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._dots import Colors, Drawn, Points, draw_group
 
@@ -71,7 +71,8 @@ def plot_returns(
     """
     check_discount(discount)
     ds, _ = field_of(ds, reward, along=(x, by))
-    chosen = _groups_of_episodes(ds, by, groups)
+    chosen = make_episode_groups(ds, by, groups)
+    _style.check_groups(ds, chosen)
     result = returns(ds, reward=reward, discount=discount)
     name = str(result.attrs[FIELD_ATTR])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
@@ -94,16 +95,6 @@ def plot_returns(
     if drawn:
         _write_legend(panels, chosen, drawn)
     return np.asarray(panels.result())
-
-
-def _groups_of_episodes(ds: xr.Dataset, by: str | None, groups: GroupsArgument) -> Groups:
-    """Return the groups of `by`; raise ValueError where it is a matter of the transition, or they are too many."""
-    if by is not None and by in ds.variables and ds[by].dims == (EPISODE, TIME):
-        mend = "; group by 'start_iteration'" if by == ITERATION else ""
-        raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
-    chosen = make_groups(ds, by, groups)
-    _style.check_groups(ds, chosen)
-    return chosen
 
 
 def _title(name: str, component: str) -> str:

@@ -239,7 +239,6 @@ class Session:
             source.episodes,
             self.description.rules,
             self.plan.roles,
-            is_whole=True,
             reads_actions=reads_actions,
         )
         self.findings = found + stays

@@ -1,0 +1,122 @@
+"""Survival curves of episode length."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.survival import check_confidence, grouped_survival
+from trajlab.dataset.schema import validate
+from trajlab.names import LEFT_OUT_ATTR, LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N
+from trajlab.plot import _legend, _style, _text
+from trajlab.plot._alive import draw_alive, split_strip
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+def plot_survival(
+    ds: xr.Dataset,
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    confidence: float = 0.95,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes":
+    """Draw `survival`: the share of episodes that last longer than each number of steps, and how many are at risk.
+
+    The line is the estimate, with the median marked where it is reached; the band is its interval.
+
+    Parameters
+    ----------
+    ds, by, groups, confidence
+        As in `survival`. The legend gives the number of episodes in each group.
+    ax : Axes, optional
+        It gives a strip at its bottom to the number of episodes at risk; without, a figure is made.
+    **kwargs
+        For the line: `Axes.step`.
+
+    Returns
+    -------
+    Axes
+        The strip is a further Axes of the figure, labelled ``"n"``.
+
+    Raises
+    ------
+    KeyError, ValueError
+        As `survival`; also when there are more than 24 groups that are no ranges of numbers.
+    """
+    check_confidence(confidence)
+    validate(ds)
+    chosen = make_episode_groups(ds, by, groups)
+    _style.check_groups(ds, chosen)
+    result = grouped_survival(ds, chosen, confidence)
+    panels = _style.make_panels(1, ax)
+    (ax_,) = panels.axes
+    strip = split_strip(ax_)
+    looks = _style.looks_of(ds, panels, chosen)
+    time, lead = result[TIME].values, (chosen.size, result.sizes[TIME])
+    if result.attrs[NUM_EPISODES_ATTR]:
+        curves = {key: result[key].values.reshape(lead) for key in (SURVIVAL, LOWER, UPPER)}
+        lines = _draw(ax_, time, curves, result[MEDIAN].values.reshape(chosen.size), looks, kwargs)
+        _write_legend(panels, chosen, lines, result, confidence)
+    else:
+        _text.write_empty(ax_)
+    draw_alive(strip, time, result[N].values.reshape(lead), by, looks)
+    _label(panels, strip, result, chosen)
+    return ax_
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes",
+    time: np.ndarray,
+    curves: dict[str, np.ndarray],
+    median: np.ndarray,
+    looks: Sequence[_style.Look],
+    kwargs: dict[str, Any],
+) -> list[Any]:
+    """Draw curves (group, time), and a dot at each median; return the lines."""
+    from matplotlib.lines import Line2D
+
+    lines = []
+    for group, look in enumerate(looks):
+        low, high = curves[LOWER][group], curves[UPPER][group]
+        ax.fill_between(time, low, high, step="post", color=look.color, alpha=0.18, linewidth=0, zorder=2)
+        style = _style.merged(Line2D, {"color": look.color, "linewidth": 1.8, "linestyle": look.linestyle}, kwargs)
+        lines += ax.step(time, curves[SURVIVAL][group], where="post", zorder=4, **style)
+        if np.isfinite(median[group]):
+            ax.plot(median[group], 0.5, color=look.color, linestyle="none", marker="o", markersize=5, zorder=5)
+    return lines
+
+
+def _write_legend(
+    panels: _style.Panels, chosen: Groups, lines: Sequence[Any], result: xr.Dataset, confidence: float
+) -> None:
+    """Name the groups, with the number of their episodes and their median, or else what is drawn."""
+    medians = [_median_text(value) for value in result[MEDIAN].values.reshape(-1)]
+    if chosen.name is None:
+        _legend.write_legend(panels, lines, [f"estimate, {100 * confidence:g} % interval; {medians[0]}"])
+        return
+    labels = _legend.group_labels(chosen, result[N].isel({TIME: 0}).values)
+    texts = [f"{label}: {median}" for label, median in zip(labels, medians, strict=True)]
+    _legend.write_legend(panels, lines, texts, _legend.groups_title(chosen, "episodes"))
+
+
+def _median_text(value: float) -> str:
+    return f"median {value:,.0f}" if np.isfinite(value) else "median not reached"
+
+
+def _label(panels: _style.Panels, strip: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups) -> None:
+    (ax,) = panels.axes
+    ax.set_ylim(-0.02, 1.02)
+    _text.write_ylabel(panels, ax, "share of episodes still alive")
+    strip.set_ylabel("n")
+    strip.set_xlabel(_text.label_of(result[TIME]))
+    lines = [f"survival of {_text.count_text(result.attrs)}", "n: episodes at risk"]
+    if left_out := result.attrs.get(LEFT_OUT_ATTR):
+        lines.append(f"not shown: {left_out:,} whose start was not seen")
+    _text.write_title(panels, lines + _legend.left_out(chosen))
