@@ -245,13 +245,13 @@ def test_observations_on_the_row_of_their_result(form):
 def test_marks_begin_a_new_life():
     world = make_world(9, rows=10, envs=1, ends=0, dies=0)
     world.done[2:, 0, 0] = True
-    for mark in ("mark_reset", "mark_gap"):
+    for mark, second in (("mark_reset", [True] + [False] * 5), ("mark_gap", [False] * 6)):
         recorder = tl.Recorder(convention=convention_of(world))
         recorder.record(chunk_of(world.part(slice(0, 6))))
         getattr(recorder, mark)()
         recorder.record(chunk_of(world.part(slice(6, 10))))
         alive = recorder.to_dataset()["alive"].values[..., 0]
-        assert alive.tolist() == [[True] * 3 + [False] * 3, [True] + [False] * 5]
+        assert alive.tolist() == [[True] * 3 + [False] * 3, second]
 
 
 def test_seeds_beside_agents():
@@ -303,7 +303,13 @@ def test_as_a_ring(form):
     world = make_world(14)
     ds = collect_in_scan(world, form, "last", 20, convention=convention_of(world, form))
     kept = world.part(slice(20, 40))
-    assert_holds(ds, kept, live(kept))
+    episodes = live(kept)
+    begun = {one.env for one in live(world) if one.rows[0] < 20 <= one.rows[-1]}
+    for one in [one for one in episodes if one.rows[0] == 0 and one.env in begun]:
+        done = kept.done[0, one.env]  # perhaps before the first row that is left
+        one.alive[0] &= ~done | done.all()
+    assert begun
+    assert_holds(ds, kept, episodes)
 
 
 def test_in_a_ring_the_row_before_tells_who_was_done_before_it_begins():
@@ -363,3 +369,27 @@ def test_concat_and_renaming_keep_alive():
     assert_alive(both.isel(episode=slice(0, len(live(world)))), live(world))
     np.testing.assert_array_equal(both["alive"][len(live(world)) :], ds["alive"])
     xr.testing.assert_identical(ds.rename(obs="seen")["alive"].drop_attrs(), ds["alive"].drop_attrs())
+
+
+def three_rows(**options):
+    """Two agents, of which b is done before the first of three rows, by flags on their own row."""
+    done = {"a": np.zeros((3, 1), bool), "b": np.ones((3, 1), bool), "__all__": np.zeros((3, 1), bool)}
+    chunk = {"reward": {"a": np.ones((3, 1)), "b": np.full((3, 1), 1e9)}, "done": done}
+    return tl.from_rollout(chunk, convention=tl.Convention(agents=["a", "b"]), **options)
+
+
+def test_who_is_done_in_a_first_row_whose_episode_began_before_takes_no_part():
+    ds = three_rows(starts_fresh=False)
+    assert ds["alive"].values[0].tolist() == [[True, False]] * 3
+    assert tl.returns(ds).values.tolist() == [[3, 0]]
+
+
+def test_who_is_done_in_an_episodes_true_first_row_takes_part_in_it():
+    assert three_rows()["alive"].values[0].tolist() == [[True, True], [True, False], [True, False]]
+
+
+def test_a_first_row_that_ends_the_episode_for_all_has_all_agents():
+    ended = np.ones((1, 1), bool)
+    chunk = {"reward": {"a": ended * 1.0, "b": ended * 1.0}, "done": {"a": ended, "b": ended, "__all__": ended}}
+    ds = tl.from_rollout(chunk, convention=tl.Convention(agents=["a", "b"]), starts_fresh=False)
+    assert ds["alive"].values.all()

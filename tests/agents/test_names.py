@@ -123,6 +123,9 @@ def test_named_conventions(form):
         ({"agents": ["a", "a"]}, ValueError, r"agents=\['a', 'a'\]; expected names without dots, each once"),
         ({"agents": ["a.b"]}, ValueError, r"agents=\['a.b'\]; expected names without dots"),
         ({"agents": ["__all__"]}, ValueError, r"'__all__' not among them"),
+        ({"agents": ["a"], "agent_done": 3}, TypeError, "agent_done=3.; expected a dotted path, None or 'auto'"),
+        ({"agent_done": "done"}, ValueError, r"Convention\(agent_done='done'\) needs agents="),
+        ({"agent_flags": "row"}, ValueError, r"Convention\(agent_flags='row'\) needs agents="),
         ({"agent_flags": "late"}, ValueError, r"agent_flags='late'; expected one of 'auto', 'row', 'previous_row'"),
     ],
     ids=str,
@@ -147,6 +150,11 @@ def test_settings_are_checked(settings, error, message):
 def test_agents_that_the_chunk_has_not(settings, message):
     with pytest.raises((ValueError, KeyError), match=message):
         rollout(convention=convention_of(WORLD, **settings))
+
+
+def test_dicts_per_agent_without_their_names_ask_for_them():
+    with pytest.raises(ValueError, match=r"has several arrays: .*if these are agents, name them: .*agents=\["):
+        rollout(convention="jaxmarl")
 
 
 def test_flags_of_agents_that_differ():

@@ -442,3 +442,19 @@ def test_no_episode(recording):
     assert tl.returns(nothing).shape == (0, 3)
     assert tl.action_histogram(nothing)["count"].sizes["agent"] == 3
     assert tl.stack_fields(nothing).shape[0] == 0
+
+
+def test_what_where_spread_over_all_agents_counts_for_its_own_alone():
+    dead = np.zeros((6, 1), bool)
+    dead[2:] = True
+    height = {"a": np.zeros((6, 1, 1)), "b": np.where(np.arange(6) > 2, 1e9, 1.0)[:, None, None] * np.ones(2)}
+    done = {"a": dead & False, "b": dead, "__all__": dead & False}
+    ds = tl.from_rollout({"height": height, "done": done}, convention=tl.Convention(agents=["a", "b"]))
+    spread = ds.where(ds["alive"])
+    assert "agent" in spread["height.b"].dims
+    trace = tl.state_trace(spread, "height.b", quantiles=False)
+    want = tl.state_trace(ds, "height.b", quantiles=False)
+    np.testing.assert_array_equal(trace["mean"].sel(agent="b"), want["mean"])
+    assert trace["n"].values.T.tolist() == [[0] * 6, want["n"].values.tolist()]
+    assert np.nanmax(tl.stack_fields(spread, "height.b").values) == 1
+    assert tl.action_histogram(spread, "height.b", bins=[0, 2])["count"].sum() == 6

@@ -82,6 +82,24 @@ def test_a_mask_has_an_axis_for_each_letter():
     xr.testing.assert_identical(*both)
 
 
+@pytest.mark.parametrize("home", [np.asarray, jnp.asarray])
+def test_a_mask_may_be_flattened_as_the_arrays_are(home):
+    mask = np.random.default_rng(2).random((U, N, T)) < 0.8
+    both = []
+    for form in (mask, mask.reshape(U * N, T)):
+        recorder = tl.Recorder(convention=tl.Convention(axes="(UN)T"), num_envs=N)
+        recorder.record(flattened(make_chunk(), 0), mask=home(form))
+        both.append(recorder.to_dataset().drop_attrs(deep=False).load())
+    xr.testing.assert_identical(*both)
+
+
+def test_a_chunk_of_two_axes_under_a_convention_of_more():
+    chunk = {"obs": np.zeros((T, N)), "done": np.zeros((T, N), bool), "truncated": np.zeros((T, N), bool)}
+    with pytest.raises(ValueError, match=r"For arrays \(T, N\) amend the convention: Convention\(..., axes='TN'\)"):
+        tl.from_rollout(chunk, convention="stoix")
+    assert tl.from_rollout(chunk, convention=tl.Convention("stoix", axes="TN")).sizes["episode"] == N
+
+
 def test_steps_have_no_updates():
     recorder = tl.Recorder(convention=tl.Convention(axes="(UN)T"), num_envs=N)
     for t in range(3):

@@ -175,6 +175,41 @@ def test_buffer():
     assert_same(tl.to_dataset(buffer, episode_fields=when), tl.to_dataset(buffer), when)
 
 
+@pytest.mark.parametrize("form", ["together", "apart"])
+def test_the_last_value_of_an_agent_is_that_of_its_own_last_transition(form):
+    done = np.zeros((6, 1, 2), bool)
+    done[2:4, 0, 1] = True  # the second agent is done at step 2; all end at step 3
+    end = np.array([0, 0, 0, 1, 0, 0], bool)[:, None]
+    wide = 1 if form == "together" else 2
+    score = np.arange(6.0)[:, None, None] + np.zeros(2)
+    chunk = {
+        "score": {
+            "a": score,
+            "b": np.where(np.arange(6) == 3, np.nan, np.arange(6.0))[:, None, None] * np.ones(wide + 1),
+        },
+        "done": {"a": done[..., 0], "b": done[..., 1], "__all__": end},
+    }
+    names = ["score"] if form == "together" else ["score.a", "score.b"]
+    ds = tl.from_rollout(
+        chunk, convention=tl.Convention(agents=["a", "b"]), episode_fields=dict.fromkeys(names, "last")
+    )
+    one = ds["score"].sel(agent="b") if form == "together" else ds["score.b"]
+    assert one.values[:, 0].tolist() == [2, 5]
+    other = ds["score"].sel(agent="a") if form == "together" else ds["score.a"]
+    assert other.values[:, 0].tolist() == [3, 5]
+    table = tl.episode_table(ds)
+    columns = ["score[a,0]", "score[b,0]"] if form == "together" else ["score.a[0]", "score.b[0]"]
+    assert table[columns].values.tolist() == [[3, 2], [5, 5]]
+
+
+def test_an_agent_that_was_gone_before_has_no_last_value():
+    done = {"a": np.zeros((3, 1), bool), "b": np.ones((3, 1), bool), "__all__": np.zeros((3, 1), bool)}
+    chunk = {"score": {"a": np.ones((3, 1)), "b": np.ones((3, 1))}, "done": done}
+    convention = tl.Convention(agents=["a", "b"])
+    ds = tl.from_rollout(chunk, convention=convention, starts_fresh=False, episode_fields={"score": "last"})
+    np.testing.assert_array_equal(ds["score"].values, [[1, np.nan]])
+
+
 def test_fields_of_agents():
     rng = np.random.default_rng(2)
     end = rng.random((30, 2)) < 0.2
@@ -264,7 +299,8 @@ def test_tables(pair):
     table = tl.episode_table(ds)
     for name in ("info.success", "seed", "final_score", "name"):
         np.testing.assert_array_equal(table[name], ds[name])
-    assert not {"start", "key"} & set(table.columns)  # of several components
+    for component in range(ds["start"].shape[1]):
+        np.testing.assert_array_equal(table[f"start[{component}]"], ds["start"][:, component])
     assert set(tl.to_dataframe(ds)) == set(tl.to_dataframe(plain.drop_vars(list(WHEN))))
     fields = set(tl.stack_fields(ds)["field"].values.tolist())
     assert fields == {"obs[0]", "obs[1]", "action", "reward", "done", "clock"}
@@ -370,8 +406,17 @@ def test_filters(pair):
 def test_errors(given, error, message):
     with pytest.raises(error, match=message):
         tl.from_rollout(make_chunk(), episode_fields=given)
-    recorder = tl.Recorder(episode_fields=given)
-    with pytest.raises(error, match=message):
+
+
+@pytest.mark.parametrize("given", [{"seed": "mean"}, "seed", ["seed"]], ids=str)
+def test_what_is_no_choice_is_refused_at_once(given):
+    with pytest.raises((ValueError, TypeError), match="episode_fields"):
+        tl.Recorder(episode_fields=given)
+
+
+def test_a_refused_chunk_is_not_recorded():
+    recorder = tl.Recorder(episode_fields={"sed": "first"})
+    with pytest.raises(KeyError, match="sed"):
         recorder.record(make_chunk())
     assert recorder.num_recorded_steps == 0
 

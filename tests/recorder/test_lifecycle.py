@@ -1,6 +1,8 @@
 """Which environments and how much is recorded, when a recorder is open, and what it says of itself."""
 
+import copy
 import html.parser
+import pickle
 import warnings
 
 import jax
@@ -377,3 +379,9 @@ def test_dropped_rows_and_memory_are_told():
     assert "the first 1 to start; full" in text
     assert f"{recorder.num_recorded_steps} recorded, {100 - recorder.num_recorded_steps} dropped" in text
     assert "8.4 MB on the host" in text
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_recorder_is_not_copied(copied):
+    with pytest.raises(TypeError, match=r"neither copied nor pickled; keep what it recorded, rec.to_dataset\(\)"):
+        copied(tl.Recorder())

@@ -12,7 +12,15 @@ from trajlab.analysis.common import field_of, is_blank
 from trajlab.analysis.returns import sum_rewards
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.fields import choose_fields, component_count, component_labels, is_numeric, resolve_field
+from trajlab.dataset.fields import (
+    MAX_COMPONENTS,
+    choose_fields,
+    component_count,
+    component_labels,
+    is_episode_field,
+    is_numeric,
+    resolve_field,
+)
 from trajlab.dataset.flat import read_flat
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.errors import warn_user
@@ -33,7 +41,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
         Index `episode`. Columns: the coordinates over `episode` (`length`, `env`, `end_reason`, `complete`,
         ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
         (``return[x]`` for each component of one that has several); and variables over `episode` alone, one of
-        that very name with a trailing underscore. The length and return of an episode that is not `complete`
+        that very name with a trailing underscore, with a column for each of up to 64 components of those that
+        `episode_fields` made. The length and return of an episode that is not `complete`
         are lower bounds.
 
     Raises
@@ -67,7 +76,20 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     }
     columns |= computed
     columns |= {called[str(name)]: ds[name].values for name in added}
+    columns |= _component_values(ds)
     return pd.DataFrame(columns, index=pd.Index(ds[names.EPISODE].values, name=names.EPISODE))
+
+
+def _component_values(ds: xr.Dataset) -> dict[str, np.ndarray]:
+    """Return the components of recorded fields with several values per episode, as the one of each agent."""
+    columns: dict[str, np.ndarray] = {}
+    for name in map(str, ds.data_vars):
+        variable = ds.variables[name]
+        count = int(np.prod(variable.shape[1:], dtype=np.int64))
+        if is_episode_field(variable) and variable.dims[:1] == (names.EPISODE,) and variable.ndim > 1:
+            values = variable.values.reshape(len(variable), count) if count <= MAX_COMPONENTS else None
+            columns |= {} if values is None else dict(zip(component_labels(ds, name), values.T, strict=True))
+    return columns
 
 
 def _free_columns(wanted: list[str], taken: set[str]) -> dict[str, str]:

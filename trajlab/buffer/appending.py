@@ -13,7 +13,7 @@ from trajlab.block.placement import automatic, shardings_of
 from trajlab.buffer.carry import Buffer
 from trajlab.buffer.lead_in import advance
 from trajlab.capture.fit import Fit
-from trajlab.capture.sources import find_sources
+from trajlab.capture.sources import find_sources, plain_mask
 
 
 def append(
@@ -53,6 +53,7 @@ def append(
     spec = buffer.spec
     plan = spec.plan.for_width(buffer.flags.shape[-1])
     sources = find_sources(chunk, extra, spec.convention, spec.fields)
+    mask = plain_mask(mask, spec.convention, None)
     fit = Fit(plan)
     leaves = fit.leaves_of(sources)
     length, _ = fit.check(leaves, mask, is_step=False, part=None)

@@ -75,8 +75,8 @@ class Convention:
         Names of the agents that share an environment. Arrays that differ only in an agent's name on their path
         (``obs.scout``, ``obs.carrier``) become one field (T, N, agent, ...) where they are alike; so do arrays
         that have the agents on an axis, with the letter A in `axes`: ``"TAN"``, or ``"T(AN)"`` where it was
-        flattened. An episode ends for all of them: when the flag under ``"__all__"`` is set, or else when those
-        of all agents are.
+        flattened. An episode ends for all of them: when the flag under ``"__all__"`` is set, or else on the row
+        where those of all agents are; an agent's has to stay set until then.
     agent_done : str, tuple of str or None
         Flags (T, N) of each agent which say that it takes no part in the rows that follow; from them comes
         `alive`. ``"auto"``: those of `terminated`, `truncated` and `done` that each agent has.
@@ -130,8 +130,7 @@ class Convention:
         check_option("agent_flags", self.agent_flags, FlagsPlace)
         if self.axes != "auto":
             check_axes(self.axes)
-        if self.agents is not None:
-            object.__setattr__(self, "agents", _check_agents(self.agents))
+        self._check_agent_options()
         for slot in STANDARD_NAMES:
             value = getattr(self, slot)
             sources = self.sources(slot)
@@ -142,6 +141,20 @@ class Convention:
                     f"Convention({slot}={value!r}); expected a dotted path, a function of the chunk, None or 'auto', "
                     "or a tuple of these"
                 )
+
+    def _check_agent_options(self) -> None:
+        paths = self.agent_done if isinstance(self.agent_done, tuple) else (self.agent_done,)
+        if not paths or not all(path is None or isinstance(path, str) for path in paths):
+            raise TypeError(
+                f"Convention(agent_done={self.agent_done!r}); expected a dotted path, None or 'auto', or a tuple of "
+                "these"
+            )
+        if self.agents is not None:
+            object.__setattr__(self, "agents", _check_agents(self.agents))
+            return
+        for option in ("agent_done", "agent_flags"):
+            if getattr(self, option) != "auto" and self.origin(option) == "given":
+                raise ValueError(f"Convention({option}={getattr(self, option)!r}) needs agents=, their names")
 
     def sources(self, slot: str) -> tuple[Source, ...]:
         """Return what may fill a slot, in order; a path found under "auto" is one of its standard names."""

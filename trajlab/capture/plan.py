@@ -157,7 +157,7 @@ class Plan:
         if len(shape) != len(lead):
             raise ValueError(
                 f"the flag {flag!r} has shape {shape}; expected {len(lead)} dims, {lead_text(lead)}. "
-                f"{axes_hint(len(shape) - len(lead))}"
+                f"{axes_hint(len(shape) - len(lead), lead)}"
             )
         sizes = tuple((letter, shape[lead.index(letter)]) for letter in letters)
         total = math.prod(size for _, size in sizes)

@@ -5,6 +5,7 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trajlab.capture.agents import ALL
 from trajlab.capture.axes import plain_axes
 from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
 from trajlab.capture.sources import Sources
@@ -175,7 +176,11 @@ def _check_not_asked_for(convention: Convention, slot: str, slots: Mapping[str, 
 def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> None:
     for slot in FLAG_SLOTS:
         if len(slots[slot]) > 1:
-            raise ValueError(f"the flag {slot!r} has several arrays: {', '.join(slots[slot])}; name one of them")
+            found = ", ".join(slots[slot])
+            tails = [name.rpartition(".")[2] for name in slots[slot]]
+            agents = [tail for tail in tails if tail != ALL]
+            mend = f"; if these are agents, name them: Convention(..., agents={agents})" if ALL in tails else ""
+            raise ValueError(f"the flag {slot!r} has several arrays: {found}; name one of them{mend}")
     if not any(slots[slot] for slot in FLAG_SLOTS):
         looked = ", ".join(map(repr, FLAG_SLOTS))
         others = [name for name in names if name not in FLAG_SLOTS]

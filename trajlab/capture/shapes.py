@@ -38,8 +38,10 @@ def check_fits_jax(source: str, leaf: np.ndarray) -> None:
         )
 
 
-def axes_hint(surplus: int) -> str:
-    """Return what may be meant by leading dims that are too few or too many."""
+def axes_hint(surplus: int, axes: str = "TN") -> str:
+    """Return what may be meant by leading dims that are too few, or too many, for the letters of `axes`."""
+    if surplus < 0 and len(axes) + surplus == 2:
+        return "For arrays (T, N) amend the convention: Convention(..., axes='TN')"
     if surplus < 0:
         return "A single environment needs an axis of its own, x[:, None]; a single step goes to Recorder.record_step()"
     return "A chunk of several steps goes to record(); further leading axes are named by Convention(axes=...)"

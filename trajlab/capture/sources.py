@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from trajlab.capture.agents import find_flags, find_path
 from trajlab.capture.arrange import Arranged, arrange, joined_names
-from trajlab.capture.axes import AGENTS, axes_of_call, check_sizes
+from trajlab.capture.axes import AGENTS, axes_of_call, check_sizes, unfolded_shape
 from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
 from trajlab.capture.devices import check_not_deleted
 from trajlab.capture.select import Fields, computed_name
@@ -65,6 +67,18 @@ def find_sources(
     groups = axes_of_call(axes, is_step=is_step, is_partial=is_partial)
     check_sizes(axes, groups, (AGENTS if convention.agents else "") + ("" if num_envs is None else "N"))
     return _in_plain_form(sources, convention, groups, None if is_partial else num_envs)
+
+
+def plain_mask(mask: Any, convention: Convention, num_envs: int | None) -> Any:
+    """Return a chunk's mask with flattened axes apart, where it has those of the arrays; it has none of agents."""
+    if mask is None or "(" not in convention.axes:
+        return mask
+    groups = axes_of_call(convention.axes, is_step=False, is_partial=False)
+    own = [letters for group in groups if (letters := group.replace(AGENTS, "") if convention.agents else group)]
+    if np.ndim(mask) != len(own):
+        return mask  # one axis for each letter, or wrong: the fit tells
+    shape = unfolded_shape(mask.shape, tuple(own), {} if num_envs is None else {"N": num_envs})
+    return mask if shape is None else mask.reshape(shape)
 
 
 def _in_plain_form(sources: Sources, convention: Convention, groups: tuple[str, ...], num_envs: int | None) -> Sources:

@@ -9,8 +9,8 @@ import xarray as xr
 from trajlab import names
 from trajlab.block.layout import EVERY_AGENT
 from trajlab.dataset.lazy import Inner, lazy_variable, vector
-from trajlab.dataset.source import PerTransition, Source
-from trajlab.padding import padding_text
+from trajlab.dataset.source import EpisodeFieldArray, PerTransition, Source
+from trajlab.padding import padding_text, padding_value
 
 READ_CELLS = 2**20
 """Flags read in one go."""
@@ -39,7 +39,7 @@ class AliveArray(PerTransition):
     """Whether each agent takes part in a transition: whether no earlier one of its episode left it done.
 
     An agent takes part in the transition that ends it. In the first one of an episode all agents do, unless its start
-    was not seen and the flags of the row before say that some are done already.
+    was not seen and flags say that some, but not all, may be done already.
     """
 
     def __init__(self, source: Source, agents: AgentRows) -> None:
@@ -51,10 +51,10 @@ class AliveArray(PerTransition):
     def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
         """Return which agents take part in transitions."""
         (key,) = inner
-        alive = time[:, np.newaxis] < self._stops(episode)[:, vector(key, self.agents.count)]
+        alive = time[:, np.newaxis] < self.stops(episode)[:, vector(key, self.agents.count)]
         return alive if isinstance(key, slice | np.ndarray) else alive[:, 0]
 
-    def _stops(self, episode: np.ndarray) -> np.ndarray:
+    def stops(self, episode: np.ndarray) -> np.ndarray:
         """Return the first step (M, agent) in which each agent takes no part; whole episodes are read for it, once."""
         stop = self._stop.take(episode, axis=0)
         if stop.min(initial=0) >= 0:
@@ -88,10 +88,39 @@ class AliveArray(PerTransition):
         cell, agent = np.nonzero(done)
         stop = np.repeat(length[:, np.newaxis], self.agents.count, axis=1)
         np.minimum.at(stop, (place[cell], agent), time[cell] + (0 if self.agents.is_late else 1))
+        if not self.agents.is_late:
+            # Who is done in the first row may have been before, where the start was not seen: one row too few is better
+            # than one of an agent that is gone.
+            first = done[time == 0]
+            stop[first & ~(self.source.episodes.start_seen[episode] | first.all(axis=1))[:, np.newaxis]] = 0
         self._stop[episode] = stop
 
 
-def alive_variable(source: Source, agents: AgentRows) -> xr.Variable:
+class LastAliveArray(EpisodeFieldArray):
+    """One recorded field at the last transition of each episode that its agent takes part in, padding where none is."""
+
+    def __init__(self, source: Source, name: str, alive: AliveArray, agent: int | None) -> None:
+        """Show the field `name`, which belongs to one agent, by its place, or has an axis of them."""
+        super().__init__(source, name, "last")
+        self.alive, self.agent = alive, agent
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return the values of some episodes."""
+        (episode,) = cells
+        stops = self.alive.stops(episode)
+        if self.agent is not None:
+            return self._at(episode, stops[:, self.agent], inner)
+        key, *rest = inner
+        parts = [self._at(episode, stops[:, agent], (agent, *rest)) for agent in vector(key, self.shape[1])]
+        return np.stack(parts, axis=1) if isinstance(key, slice | np.ndarray) else parts[0]
+
+    def _at(self, episode: np.ndarray, stop: np.ndarray, inner: Inner) -> np.ndarray:
+        values = self.each.recorded(episode, np.maximum(stop - 1, 0), inner)
+        values[stop == 0] = padding_value(self.dtype)
+        return values
+
+
+def alive_variable(alive: AliveArray) -> xr.Variable:
     """Return the coordinate `alive`, lazy."""
     attrs: dict[str, Any] = {
         names.PADDING_ATTR: padding_text(np.dtype(bool)),
@@ -100,4 +129,4 @@ def alive_variable(source: Source, agents: AgentRows) -> xr.Variable:
         names.ROLE_ATTR: names.ALIVE,
         names.AGENT_ATTR: EVERY_AGENT,
     }
-    return lazy_variable((names.EPISODE, names.TIME, names.AGENT), AliveArray(source, agents), attrs)
+    return lazy_variable((names.EPISODE, names.TIME, names.AGENT), alive, attrs)

@@ -20,7 +20,7 @@ class AliveRows(NamedTuple):
     axis : int or None
         Where the axis of agents stands among the field's own dims; None where it has none.
     agent : int or None
-        The one agent that the field belongs to, by its place in `alive`; None where `alive` tells of just one.
+        The one agent that the field belongs to, by its place in `alive`; None where it is of all that `alive` has.
     num_agents : int
         How many agents the field's axis has, else 1.
     """
@@ -42,9 +42,13 @@ class AliveRows(NamedTuple):
         if not has_alive(ds) or field == names.ALIVE:
             return cls()
         variable, alive = ds.variables[field], ds.variables[names.ALIVE]
-        if names.AGENT in variable.dims:
-            return cls((names.ALIVE,), variable.dims[2:].index(names.AGENT), None, ds.sizes[names.AGENT])
         owner = variable.attrs.get(names.AGENT_ATTR)
+        if names.AGENT in variable.dims:
+            axis, count = variable.dims[2:].index(names.AGENT), ds.sizes[names.AGENT]
+            if owner in (None, EVERY_AGENT):
+                return cls((names.ALIVE,), axis, None, count)
+            # What one agent has was spread over all of them, as `where(ds["alive"])` does.
+            return cls((names.ALIVE,), axis, cls._place(ds, field, owner), count)
         if names.AGENT not in alive.dims:
             selected = str(ds[names.AGENT].values) if names.AGENT in ds.coords else owner
             if owner not in (None, EVERY_AGENT, selected):
@@ -54,10 +58,15 @@ class AliveRows(NamedTuple):
             return cls() if owner is None else cls((names.ALIVE,))
         if owner in (None, EVERY_AGENT):
             return cls()  # of no agent, or reduced over all of them
+        return cls((names.ALIVE,), None, cls._place(ds, field, owner))
+
+    @staticmethod
+    def _place(ds: xr.Dataset, field: str, owner: str) -> int:
+        """Return the place of a field's one agent along `agent`."""
         found = np.flatnonzero(ds[names.AGENT].values == owner)
         if not len(found):
             raise ValueError(f"{field!r} belongs to the agent {owner!r}, which was left out of this Dataset")
-        return cls((names.ALIVE,), None, int(found[0]))
+        return int(found[0])
 
     def mask(self, batch: FlatBatch) -> np.ndarray | None:
         """Return which agents take part (M, agent), None where all values count."""
@@ -65,7 +74,11 @@ class AliveRows(NamedTuple):
             return None
         alive = batch.values[names.ALIVE] == 1  # `where` may have made floats of it, with NaN
         alive = alive.reshape(len(alive), -1)
-        return alive if self.agent is None else alive[:, [self.agent]]
+        if self.agent is None:
+            return alive
+        if self.axis is None:
+            return alive[:, [self.agent]]
+        return alive & (np.arange(self.num_agents) == self.agent)
 
     def cells(self, batch: FlatBatch) -> np.ndarray | None:
         """Return the places ``transition * agents + agent`` of the agents that take part; None where all values count.

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
-from trajlab.block.layout import Field
-from trajlab.dataset.alive import AgentRows, alive_variable
+from trajlab.block.layout import EVERY_AGENT, Field
+from trajlab.dataset.alive import AgentRows, AliveArray, LastAliveArray, alive_variable
 from trajlab.dataset.labels import Labels
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.source import EpisodeFieldArray, FieldArray, FinalArray, IterationArray, MaskArray, Source
@@ -95,11 +95,12 @@ def build_dataset(
     }
     axis = {names.ROLE_ATTR: names.AXIS_ROLE}
     coords |= {name: (names.EPISODE, values[episodes.column], axis) for name, values in env_coords.items()}
-    if agents is not None:
-        coords[names.ALIVE] = alive_variable(source, agents)
+    alive = None if agents is None else AliveArray(source, agents)
+    if alive is not None:
+        coords[names.ALIVE] = alive_variable(alive)
     coords |= labels.coordinates()
     variables: dict[str, Any] = {
-        field.name: _field_variable(source, field, labels, per_episode.get(field.name))
+        field.name: _field_variable(source, field, labels, per_episode.get(field.name), alive)
         for field in source.view.layout.fields
         if not field.hidden
     }
@@ -134,7 +135,9 @@ def _dtype_attrs(dtype: np.dtype) -> dict[str, str]:
     return {names.PADDING_ATTR: padding_text(shown_dtype(dtype)), names.RECORDED_DTYPE_ATTR: dtype.name}
 
 
-def _field_variable(source: Source, field: Field, labels: Labels, at: At | None) -> xr.Variable:
+def _field_variable(
+    source: Source, field: Field, labels: Labels, at: At | None, alive: AliveArray | None
+) -> xr.Variable:
     """Return the variable of a field; `at` says which transition's value stands for the whole episode, if any does."""
     attrs = {**_dtype_attrs(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
     if field.is_key:
@@ -146,8 +149,17 @@ def _field_variable(source: Source, field: Field, labels: Labels, at: At | None)
     own = labels.dims[field.name]
     if at is not None:
         attrs[names.ROLE_ATTR] = names.EPISODE_FIELD_ROLE
-        return lazy_variable((names.EPISODE, *own), EpisodeFieldArray(source, field.name, at), attrs)
+        return lazy_variable((names.EPISODE, *own), _episode_array(source, field, labels, at, alive), attrs)
     return lazy_variable((names.EPISODE, names.TIME, *own), FieldArray(source, field.name), attrs)
+
+
+def _episode_array(source: Source, field: Field, labels: Labels, at: At, alive: AliveArray | None) -> EpisodeFieldArray:
+    """Return a field's values at one transition of each episode; the last of an agent is its own last one."""
+    if alive is None or not field.agent or at == "first":
+        return EpisodeFieldArray(source, field.name, at)
+    is_one = field.agent != EVERY_AGENT
+    agent = labels.coords[names.AGENT].tolist().index(field.agent) if is_one else None
+    return LastAliveArray(source, field.name, alive, agent)
 
 
 def _final_variables(

@@ -147,16 +147,22 @@ def _agents(layout: Layout, roles: Roles) -> AgentRows | None:
     return AgentRows(len(roles.agents), flags, is_late=roles.agent_flags_place == "previous_row")
 
 
-def _per_episode(layout: Layout, roles: Roles, given: Any) -> EpisodeFields:
-    """Return the fields that are shown with one value per episode; raise where what was given fits no field."""
+def check_episode_fields(given: Any) -> None:
+    """Raise unless what was given is a mapping to "first" or "last", whatever the fields are."""
     if not (given is None or isinstance(given, Mapping)):
         raise TypeError(f"episode_fields={given!r}; expected a mapping from a field to 'first' or 'last'")
+    for name, at in (given or {}).items():
+        check_option(f"episode_fields[{name!r}]", at, At)
+
+
+def _per_episode(layout: Layout, roles: Roles, given: Any) -> EpisodeFields:
+    """Return the fields that are shown with one value per episode; raise where what was given fits no field."""
+    check_episode_fields(given)
     fields = {field.name: field for field in layout.fields if not field.hidden}
     kept = {field.source for name, field in fields.items() if name not in (given or {})}
     for name, at in (given or {}).items():
         if name not in fields:
             raise unknown_name("field for episode_fields=", name, fields)
-        check_option(f"episode_fields[{name!r}]", at, At)
         role = fields[name].role or ("agent_done" if fields[name].source in roles.agent_flags else "")
         if role and fields[name].source not in kept:
             raise ValueError(

@@ -37,7 +37,7 @@ def final_fields(ds: xr.Dataset) -> dict[str, str]:
         cell = (names.EPISODE, *ds.variables[field].dims[2:])
         final = names.final_name(field)
         for name in (final, f"{final}_"):
-            if name in ds.data_vars and ds.variables[name].dims == cell and not _is_episode_field(ds.variables[name]):
+            if name in ds.data_vars and ds.variables[name].dims == cell and not is_episode_field(ds.variables[name]):
                 found[name] = field
                 break
     return found
@@ -53,11 +53,11 @@ def final_names(ds: xr.Dataset) -> list[str]:
 
 def _looks_final(variable: xr.Variable, name: str) -> bool:
     is_per_episode = variable.dims[:1] == (names.EPISODE,) and names.TIME not in variable.dims
-    is_called_so = name.startswith(names.FINAL_PREFIX) and not _is_episode_field(variable)
+    is_called_so = name.startswith(names.FINAL_PREFIX) and not is_episode_field(variable)
     return is_per_episode and is_called_so and is_as_recorded(variable, name)
 
 
-def _is_episode_field(variable: xr.Variable) -> bool:
+def is_episode_field(variable: xr.Variable) -> bool:
     """Say whether a variable is a recorded field with one value per episode, whatever its name."""
     return variable.attrs.get(names.ROLE_ATTR) == names.EPISODE_FIELD_ROLE
 

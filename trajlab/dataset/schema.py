@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.dataset.fields import is_episode_field
 from trajlab.dataset.schema_values import deep_problems
 from trajlab.errors import raise_all
 from trajlab.padding import padding_text, shown_as
@@ -176,14 +177,14 @@ def _variable_problems(ds: xr.Dataset) -> list[str]:
         dims = variable.dims
         out_of_order = {names.EPISODE, names.TIME} <= set(dims) and dims[:2] != (names.EPISODE, names.TIME)
         if out_of_order and name != names.MASK:
-            problems.append(f"{name!r} has dims ({', '.join(map(str, dims))}); {_reorder(str(name))}")
+            problems.append(f"{name!r} has dims ({', '.join(map(str, dims))}); {_reorder(str(name), variable)}")
         problems += _dtype_attr_problems(str(name), variable)
     return problems
 
 
-def _reorder(name: str) -> str:
+def _reorder(name: str, variable: xr.Variable) -> str:
     """Say what to do about a variable over episode and time in another order."""
-    if name.startswith(names.FINAL_PREFIX):
+    if name.startswith(names.FINAL_PREFIX) or is_episode_field(variable):
         return f"a `where` over time has spread it; call that on fields alone, or after ds.drop_vars({name!r})"
     return "expected (episode, time, ...): ds.transpose('episode', 'time', ...)"
 

@@ -205,7 +205,8 @@ class StackedArray(LazyArray):
         assert self.takes_part is not None
         axis, agent = source.alive.axis, source.alive.agent
         if axis is not None:
-            return np.asarray(read(self.takes_part, (keys[axis],))[..., places[axis]] == 1)
+            alive = np.asarray(read(self.takes_part, (keys[axis],))[..., places[axis]] == 1)
+            return alive if agent is None else alive & (vector(keys[axis], source.shape[axis])[places[axis]] == agent)
         key = () if agent is None else (slice(agent, agent + 1),)
         alive = read(self.takes_part, key) == 1
         return alive if key else alive[..., np.newaxis]

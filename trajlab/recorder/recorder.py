@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import xarray as xr
@@ -13,10 +13,10 @@ from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
-from trajlab.capture.sources import Sources, find_sources
+from trajlab.capture.sources import Sources, find_sources, plain_mask
 from trajlab.check import Finding
 from trajlab.dataset.build import empty_dataset
-from trajlab.dataset.description import EpisodeFields
+from trajlab.dataset.description import EpisodeFields, check_episode_fields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
@@ -103,6 +103,7 @@ class Recorder:
                 raise ValueError(f"{name}={value!r}; expected a positive whole number or None")
         self._fields, self._convention, self._envs = parse_fields(fields), as_convention(convention), envs
         self._num_envs = num_envs
+        check_episode_fields(episode_fields)
         self._options = Options(starts_fresh, max_episodes, dims, coords, units, episode_fields, self._exact)
         self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
@@ -227,6 +228,7 @@ class Recorder:
                 is_step=is_step,
                 is_partial=is_partial,
             )
+            mask = plain_mask(mask, self._convention, self._num_envs)
             session = self._session or self._new_session(sources, is_step, is_partial)
             plan = session.plan
             if self._session is None:
@@ -434,6 +436,13 @@ class Recorder:
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("this Recorder is closed; make a new one to record more")
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a recorder holds memory of the device, and a lock."""
+        raise TypeError(
+            "a Recorder is neither copied nor pickled; keep what it recorded, rec.to_dataset(). Of an environment that "
+            "records itself copy the one within: env.unwrapped"
+        )
 
     def __enter__(self) -> Self:
         """Return itself."""
