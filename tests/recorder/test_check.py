@@ -159,12 +159,12 @@ STREAMS = {
         ),
     },
     "first_step_lost": {
-        "it has a reward": (lambda: strided(walk()), RESULT, {"starts_fresh": False}),
-        "late reset": (lambda: strided(walk("next_step")), RESULT | NEXT, {"starts_fresh": False}),
-        "declared": (lambda: strided(walk()), RESULT | {"starts_fresh": False}, None),
-        "it is that of a reset": (lambda: with_reset(strided(walk())), RESULT, None),
-        "a reset has no reward": (lambda: with_reset(strided(walk()), reward=np.nan), RESULT, None),
-        "no reward is recorded": (lambda: without(strided(walk()), "reward"), RESULT, None),
+        "it has a reward": (lambda: begun(strided(walk())), RESULT, {"starts_fresh": False}),
+        "late reset": (lambda: begun(strided(walk("next_step"))), RESULT | NEXT, {"starts_fresh": False}),
+        "declared": (lambda: begun(strided(walk())), RESULT | {"starts_fresh": False}, None),
+        "it is that of a reset": (lambda: strided(walk()), RESULT, None),
+        "a reset has no reward": (lambda: begun(strided(walk()), reward=np.nan), RESULT, None),
+        "no reward is recorded": (lambda: without(begun(strided(walk(start="random"))), "reward"), RESULT, None),
         "nothing is left out": (walk, SAME, None),
     },
     "mid_episode": {
@@ -214,11 +214,13 @@ def twice(chunk):
     return without(chunk | {"obs": np.where(is_reset_row, following, chunk["obs"])}, "next_obs", "action")
 
 
-def with_reset(chunk, reward=0.0):
-    """The first row is what the reset showed, which no action led to."""
-    first = {name: np.zeros_like(x[:1]) for name, x in chunk.items()} | {"reward": np.full((1, 4), reward, np.float32)}
-    first["obs"][..., 0] = 0.5
-    return {name: np.concatenate([first[name], x]) for name, x in chunk.items()}
+def begun(chunk, **reset):
+    """Return a chunk without its first row, that of a reset; or with other values there."""
+    if not reset:
+        return {name: x[1:] for name, x in chunk.items()}
+    return chunk | {
+        name: np.concatenate([np.full_like(chunk[name][:1], x), chunk[name][1:]]) for name, x in reset.items()
+    }
 
 
 def constant(chunk):

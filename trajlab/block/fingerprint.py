@@ -105,7 +105,11 @@ def _on_device(array: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Arr
 
 
 def _mixed(words: Any, xp: ModuleType) -> Any:
-    """Return (M, 2) numbers that each word (M, K) changes beyond recognition; NumPy and JAX give the same ones."""
+    """Return (M, 2) numbers that each word (M, K) changes beyond recognition; NumPy and JAX give the same ones.
+
+    Each word is mixed with its place by multiplications and shifts, with the multipliers of MurmurHash3's last step
+    (Appleby, 2011), and the results are added up modulo 2**32, in two ways.
+    """
     place = xp.arange(words.shape[1], dtype=np.uint32)[None]
     mixed = words ^ (place * np.uint32(0x9E3779B9) + np.uint32(0x7F4A7C15))
     for factor in (np.uint32(0x85EBCA6B), np.uint32(0xC2B2AE35)):

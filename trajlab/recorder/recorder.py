@@ -358,7 +358,8 @@ class Recorder:
 
         Notes
         -----
-        What has to be seen nearly always has to be seen in 90 percent of at least 10 cases. Observations are
+        What has to be seen nearly always has to be seen in 90 percent of at least 10 cases; for a first step that
+        was lost, or environments that never end, one environment is enough. Observations are
         compared where they lie, at up to 64 ends spread over the recording.
 
         Examples

@@ -212,7 +212,7 @@ class Session:
     def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
         """Return the Dataset of all rows that `counters` says are stored; warn of findings that are new."""
         source, unaligned = self._source(counters)
-        self._note(source, reads_actions=False)
+        self._look(source, reads_actions=False)
         self.views.add(source.view)
         table, kept = source.episodes, source.view.rows
         if incomplete == "drop":
@@ -226,11 +226,11 @@ class Session:
     def check(self, counters: Counters) -> list[Finding]:
         """Return what looks wrong about all rows that `counters` says are stored."""
         source, _ = self._source(counters)
-        self._note(source, reads_actions=True)
+        self._look(source, reads_actions=True)
         self._warned |= {finding.name for finding in self.findings}
         return list(self.findings)
 
-    def _note(self, source: Source, *, reads_actions: bool) -> None:
+    def _look(self, source: Source, *, reads_actions: bool) -> None:
         """Look for findings and keep them; one on actions stays, where these are not looked at again."""
         stays = () if reads_actions else tuple(one for one in self.findings if one.name == STRANGE_ACTIONS)
         found = find(
