@@ -516,8 +516,14 @@ MUTATIONS = [
     Mutation(
         "agents: one for another",
         "a field of one agent counts while the first one takes part",
-        edit("dataset/alive_rows.py", "return alive if self.agent is None else alive[:, [self.agent]]", "return alive if self.agent is None else alive[:, [0]]"),
+        edit("dataset/alive_rows.py", "return alive[:, [self.agent]]", "return alive[:, [0]]"),
         f"{STATISTICS} -k that_differ",
+    ),
+    Mutation(
+        "agents: spread over all",
+        "a field of one agent that was spread over all counts for each of them",
+        edit("dataset/alive_rows.py", "return alive & (np.arange(self.num_agents) == self.agent)", "return alive"),
+        f"{STATISTICS} -k spread",
     ),
     Mutation(
         "agents: dead in a single line",
