@@ -18,18 +18,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from reference import Call, Mark, Record, Step
 
-PROFILES = {"quick": 1, "thorough": 30}
+PROFILES = {"brief": 1 / 4, "quick": 1, "thorough": 30}
 
 
 def examples(number: int) -> settings:
-    """Return settings for a property test: `number` examples, many more with TRAJLAB_EXAMPLES=thorough.
+    """Return settings for a property test: `number` examples, more with TRAJLAB_EXAMPLES=thorough, fewer with =brief.
 
-    The quick profile draws the same examples each time; the thorough one draws new ones.
+    The thorough profile draws new examples each time, the others the same.
     """
     profile = os.environ.get("TRAJLAB_EXAMPLES", "quick")
     return settings(
-        max_examples=number * PROFILES[profile],
-        derandomize=profile == "quick",
+        max_examples=max(int(number * PROFILES[profile]), 3),
+        derandomize=profile != "thorough",
         deadline=None,
         database=None,
         print_blob=True,

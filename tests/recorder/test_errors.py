@@ -325,3 +325,19 @@ def test_conventions_that_do_not_fit_the_chunk_are_refused_by_the_first_call(arg
     with pytest.raises(error, match=match):
         recorder.record(chunk())
     assert recorder.num_recorded_steps == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "package"),
+    [
+        (("discount", "observation", "next_observation"), "brax"),
+        (("step_type", "discount", "observation"), "jumanji"),
+        (("step_type", "t", "action"), "navix"),
+        (("dones", "obs"), "cleanrl"),
+    ],
+)
+def test_chunks_of_a_known_package_without_a_flag_of_a_standard_name(fields, package):
+    chunk = dict.fromkeys(fields, np.ones((3, 2)))
+    with pytest.raises(ValueError, match=f"These look like the fields of {package}: convention='{package}'"):
+        tl.from_rollout(chunk)
+    assert tl.from_rollout(chunk | {"action": np.ones((3, 2))}, convention=package).sizes["episode"]

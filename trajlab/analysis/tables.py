@@ -42,8 +42,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
         ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
         (``return[x]`` for each component of one that has several); and variables over `episode` alone, one of
         that very name with a trailing underscore, with a column for each of up to 64 components of those that
-        `episode_fields` made. The length and return of an episode that is not `complete`
-        are lower bounds.
+        `episode_fields` made. The length of an episode that is not `complete` is a lower
+        bound, and its return is not the whole one.
 
     Raises
     ------

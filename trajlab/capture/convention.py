@@ -152,6 +152,10 @@ class Convention:
         if self.agents is not None:
             object.__setattr__(self, "agents", _check_agents(self.agents))
             return
+        if self.base is not None and "agent_done" in NAMED[self.base]:
+            raise ValueError(
+                f"convention={self.base!r} needs the names of the agents: Convention({self.base!r}, agents=env.agents)"
+            )
         for option in ("agent_done", "agent_flags"):
             if getattr(self, option) != "auto" and self.origin(option) == "given":
                 raise ValueError(f"Convention({option}={getattr(self, option)!r}) needs agents=, their names")

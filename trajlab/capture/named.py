@@ -169,3 +169,12 @@ NAMED: dict[str, dict[str, Any]] = {
     # The recurrent ones store each agent's done of the row before, beside the `global_done` of the row.
     "jaxmarl_rnn": JAXMARL | {"agent_flags": "previous_row"},
 }
+
+SIGNATURES: dict[str, tuple[str, ...]] = {
+    "brax": ("discount", "next_observation"),
+    "navix": ("step_type", "t"),
+    "jumanji": ("step_type", "discount"),
+    "cleanrl": ("dones",),
+    "gymnax": ("info.terminated",),
+}
+"""Fields by which the chunks of a package are known where they have no flag of a standard name."""

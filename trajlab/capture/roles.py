@@ -8,6 +8,7 @@ from typing import Any
 from trajlab.capture.agents import ALL
 from trajlab.capture.axes import plain_axes
 from trajlab.capture.convention import ASSUMED, FLAG_SLOTS, STANDARD_NAMES, Convention
+from trajlab.capture.named import SIGNATURES
 from trajlab.capture.sources import Sources
 from trajlab.capture.tree import first_path, under
 from trajlab.errors import FriendlyKeyError, did_you_mean, unknown_name
@@ -184,7 +185,11 @@ def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> 
     if not any(slots[slot] for slot in FLAG_SLOTS):
         looked = ", ".join(map(repr, FLAG_SLOTS))
         others = [name for name in names if name not in FLAG_SLOTS]
-        likely = next((hint for slot in FLAG_SLOTS if (hint := did_you_mean(slot, others))), "")
+        known = (name for name, fields in SIGNATURES.items() if all(under(field, names) for field in fields))
+        if package := next(known, None):
+            likely = f" These look like the fields of {package}: convention={package!r}."
+        else:
+            likely = next((hint for slot in FLAG_SLOTS if (hint := did_you_mean(slot, others))), "")
         raise ValueError(
             f"no flag marks the ends of episodes: looked for {looked}; the chunk has "
             f"{', '.join(map(repr, names))}.{likely} Name it: convention=Convention(done='path.to.flag')"
