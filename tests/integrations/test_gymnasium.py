@@ -312,6 +312,40 @@ def test_a_reset_row_holds_nothing_of_the_step_that_stood_in_its_place(mode, by)
     assert envs.recorder.check() == []
 
 
+class Misleading(gym.vector.VectorEnv):
+    """Resets within the step that ends an episode, and says that it does so with the next."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self):
+        self.inner = counters(4, "SameStep")
+        for name in (
+            "num_envs",
+            "single_observation_space",
+            "single_action_space",
+            "observation_space",
+            "action_space",
+        ):
+            setattr(self, name, getattr(self.inner, name))
+
+    def reset(self, **options):
+        return self.inner.reset(**options)
+
+    def step(self, actions):
+        return *self.inner.step(actions)[:4], {}
+
+
+def test_what_the_self_check_finds_is_mended_where_the_environments_are_made():
+    envs = RecordVectorEpisodes(Misleading())
+    envs.reset()
+    run(envs, [[0, 0, 0, 0]] * 40)
+    (finding,) = envs.recorder.check()
+    assert finding.name == "no_reset_row"
+    assert "Convention" not in finding.mend
+    assert "metadata['autoreset_mode']" in finding.mend
+    assert str(finding) in repr(envs.recorder)
+
+
 def test_seeds_and_options_hold_for_their_episode():
     envs = RecordVectorEpisodes(counters(2, "NextStep"))
     envs.reset(seed=7, options={"level": 3, "wind": np.array([0.5, 1.0])})

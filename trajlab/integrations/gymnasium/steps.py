@@ -16,6 +16,7 @@ from trajlab.capture.convention import Convention
 from trajlab.integrations.columns import Column, common_dtype
 from trajlab.integrations.gymnasium.held import Held
 from trajlab.integrations.gymnasium.infos import Declared, InfoColumns
+from trajlab.integrations.gymnasium.mends import MENDS
 from trajlab.integrations.gymnasium.spaces import Leaf, attrs_of
 from trajlab.integrations.paths import Path, at, dotted, is_excluded
 from trajlab.integrations.rows import WaitingRows
@@ -54,6 +55,8 @@ class Steps(WaitingRows):
     is_lost : bool
         Whether steps have been missed, so that it is not known what the environments showed last.
     """
+
+    mends = MENDS
 
     def __init__(
         self,
