@@ -289,6 +289,63 @@ def test_a_recorder_that_is_reset_begins_with_what_the_environments_show(mode):
     assert by_env[2]["end_reason"].values[0] == "terminated"
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("by", ["environment", "recorder"])
+def test_a_reset_row_holds_nothing_of_the_step_that_stood_in_its_place(mode, by):
+    envs = RecordVectorEpisodes(counters(3, mode), chunk=4)
+    envs.reset(seed=[1, 2, 3])
+    run(envs, [[0, 1, 2]])
+    if mode == "Disabled":
+        envs.reset(options={"reset_mask": np.array([False, False, True])})
+    run(envs, [[0, 1, 0]])
+    envs.recorder.to_dataset()
+    run(envs, [[0, 1, 0]])  # where the first reset stood
+    envs.recorder.reset()
+    if by == "environment":
+        envs.reset()
+    run(envs, [[0, 1, 0]])
+    first = envs._steps.waiting().chunk
+    assert np.isnan(first["reward"][0]).all()
+    assert (first["action"][0] == np.iinfo(np.int64).min).all()
+    assert (first["seed"][0] == NO_SEED).all()
+    assert (first["info"]["step"][0] == np.iinfo(np.int64).min).all()
+    assert envs.recorder.check() == []
+
+
+class Misleading(gym.vector.VectorEnv):
+    """Resets within the step that ends an episode, and says that it does so with the next."""
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self):
+        self.inner = counters(4, "SameStep")
+        for name in (
+            "num_envs",
+            "single_observation_space",
+            "single_action_space",
+            "observation_space",
+            "action_space",
+        ):
+            setattr(self, name, getattr(self.inner, name))
+
+    def reset(self, **options):
+        return self.inner.reset(**options)
+
+    def step(self, actions):
+        return *self.inner.step(actions)[:4], {}
+
+
+def test_what_the_self_check_finds_is_mended_where_the_environments_are_made():
+    envs = RecordVectorEpisodes(Misleading())
+    envs.reset()
+    run(envs, [[0, 0, 0, 0]] * 40)
+    (finding,) = envs.recorder.check()
+    assert finding.name == "no_reset_row"
+    assert "Convention" not in finding.mend
+    assert "metadata['autoreset_mode']" in finding.mend
+    assert str(finding) in repr(envs.recorder)
+
+
 def test_seeds_and_options_hold_for_their_episode():
     envs = RecordVectorEpisodes(counters(2, "NextStep"))
     envs.reset(seed=7, options={"level": 3, "wind": np.array([0.5, 1.0])})

@@ -54,6 +54,8 @@ STREAMS = {
         "it is one, in result alignment": (lambda: strided(walk("next_step")), NEXT | RESULT, None),
         "it is one, and next observations are scaled": (lambda: scaled(walk("next_step", start="random")), NEXT, None),
         "it is one": (lambda: walk("next_step"), NEXT, None),
+        "it is one, and episodes end where they begin": (lambda: without(ring("next_step"), "next_obs"), NEXT, None),
+        "it is one, and episodes begin where the last has ended": (lambda: ring("next_step", start="last"), NEXT, None),
         "it is one, anywhere": (lambda: without(walk("next_step", start="random"), "next_obs"), NEXT, None),
         "observations never change": (lambda: constant(walk()), NEXT, None),
         "too few ends": (lambda: without(walk(rows=9), "next_obs"), NEXT, None),
@@ -111,6 +113,7 @@ STREAMS = {
         ),
         "episodes of one step": (lambda: walk(ends=1.0), SAME, None),
         "many episodes of one step": (lambda: walk(ends=0.7), SAME, None),
+        "nearly all episodes of one step": (lambda: walk(ends=0.95, rows=400), SAME, None),
     },
     "late_flags": {
         "starts tell": (lambda: without(late(walk()), "next_obs"), SAME, {"flags": "previous_row"}),
@@ -125,6 +128,14 @@ STREAMS = {
         "they are not": (walk, SAME, None),
         "they are not, and next observations are scaled": (lambda: scaled(walk(start="random")), SAME, None),
         "ends at home": (lambda: home_again(walk()), SAME, None),
+        "ends behind a door where one environment began": (lambda: corridor(envs=1, rows=900), SAME, None),
+        "ends behind a door where two began": (lambda: corridor(envs=2), SAME, None),
+        "the first episode of one environment is a step longer": (lambda: of_lengths(9, *[8] * 12), SAME, None),
+        "the first episodes are a step longer, as nothing truncates": (
+            lambda: of_lengths(9, *[8] * 12, envs=8, flag="terminated"),
+            SAME,
+            None,
+        ),
         "observations never change": (lambda: constant(late(walk())), SAME, None),
     },
     "replaced_final": {
@@ -138,6 +149,7 @@ STREAMS = {
         "it is right": (walk, SAME, None),
         "it is right, as a final one": (lambda: renamed(walk(), next_obs="final_obs"), SAME, None),
         "next step": (lambda: walk("next_step"), NEXT, None),
+        "next step, and episodes end where they begin": (lambda: ring("next_step"), NEXT, None),
         "observations never change": (lambda: constant(walk()), SAME, None),
         "few ends": (lambda: replaced(walk(rows=5)), SAME, None),
     },
@@ -149,6 +161,13 @@ STREAMS = {
         ),
         "truncated": (lambda: walk(terminates=False, limit=9), {}, None),
         "done": (lambda: renamed(without(walk(terminates=False, limit=9), "terminated"), truncated="done"), {}, None),
+        "a flag says that nothing is truncated": (lambda: as_terminated(9), {}, None),
+        "the user has named the flag": (
+            lambda: without(as_terminated(9), "truncated"),
+            {"terminated": "terminated"},
+            None,
+        ),
+        "a named convention has decided": (lambda: without(as_terminated(9), "truncated"), {"base": "pgx"}, None),
         "some sooner": (lambda: merged(walk(ends=0.05, limit=9)), {}, None),
         "of one step": (lambda: walk(ends=1.0), {}, None),
         "one goes on": (lambda: endless(merged(walk(terminates=False, limit=9))), {}, None),
@@ -159,12 +178,12 @@ STREAMS = {
         ),
     },
     "first_step_lost": {
-        "it has a reward": (lambda: begun(strided(walk())), RESULT, {"starts_fresh": False}),
-        "late reset": (lambda: begun(strided(walk("next_step"))), RESULT | NEXT, {"starts_fresh": False}),
-        "declared": (lambda: begun(strided(walk())), RESULT | {"starts_fresh": False}, None),
-        "it is that of a reset": (lambda: strided(walk()), RESULT, None),
-        "a reset has no reward": (lambda: begun(strided(walk()), reward=np.nan), RESULT, None),
-        "no reward is recorded": (lambda: without(begun(strided(walk(start="random"))), "reward"), RESULT, None),
+        "it has a reward": (lambda: scanned(walk()), RESULT, {"starts_fresh": False}),
+        "late reset": (lambda: scanned(walk("next_step")), RESULT | NEXT, {"starts_fresh": False}),
+        "declared": (lambda: scanned(walk()), RESULT | {"starts_fresh": False}, None),
+        "it is that of a reset": (lambda: with_reset(scanned(walk())), RESULT, None),
+        "a reset has no reward": (lambda: with_reset(scanned(walk()), reward=np.nan), RESULT, None),
+        "no reward is recorded": (lambda: without(scanned(walk(start="random")), "reward"), RESULT, None),
         "nothing is left out": (walk, SAME, None),
     },
     "mid_episode": {
@@ -182,6 +201,14 @@ STREAMS = {
             None,
         ),
         "begun afresh": (walk, {}, None),
+        "the first episode of one environment ends sooner": (lambda: of_lengths(5, *[8] * 12), {}, None),
+        "a limit that has grown": (lambda: of_lengths(7, *[8] * 12, flag="truncated"), {}, None),
+        "first episodes end sooner, as nothing truncates": (
+            lambda: of_lengths(5, *[8] * 12, envs=8, flag="terminated"),
+            {},
+            None,
+        ),
+        "one of many starts is another": (lambda: at_times_elsewhere(walk(envs=1, rows=300)), {}, None),
         "begun afresh, anywhere": (lambda: walk(start="random", ends=0.1, limit=9), {}, None),
         "ends by a formula": (lambda: make_chunk(range(60)), {}, None),
         "nothing to tell it by": (lambda: walk(start="random", warm_up=4), {}, None),
@@ -214,13 +241,64 @@ def twice(chunk):
     return without(chunk | {"obs": np.where(is_reset_row, following, chunk["obs"])}, "next_obs", "action")
 
 
-def begun(chunk, **reset):
-    """Return a chunk without its first row, that of a reset; or with other values there."""
-    if not reset:
-        return {name: x[1:] for name, x in chunk.items()}
-    return chunk | {
-        name: np.concatenate([np.full_like(chunk[name][:1], x), chunk[name][1:]]) for name, x in reset.items()
-    }
+def scanned(chunk):
+    """Return a chunk in result alignment as a scan over steps stacks it, without what the reset showed."""
+    return {name: values[1:] for name, values in strided(chunk).items()}
+
+
+def of_lengths(*lengths, envs=1, flag="terminated"):
+    """Episodes of given lengths, as many in each environment, whose observation is the step."""
+    ends = np.repeat(np.concatenate([np.arange(1, n + 1) == n for n in lengths])[:, None], envs, axis=1)
+    steps = np.repeat(np.concatenate([np.arange(n) for n in lengths])[:, None], envs, axis=1)
+    flags = {name: ends & (name == flag) for name in ("terminated", "truncated")}
+    return {"obs": steps, "reward": np.ones(ends.shape), **flags}
+
+
+def as_terminated(limit):
+    """Every episode terminates at one length, and none is truncated."""
+    chunk = walk(terminates=False, limit=limit)
+    return chunk | {"terminated": chunk["truncated"], "truncated": np.zeros_like(chunk["truncated"])}
+
+
+def ring(reset, start="fixed"):
+    """An episode ends with the observation that the next one starts with: with that of all, or one of its own."""
+    chunk = walk(reset, start="random" if start == "last" else start)
+    ended = chunk["terminated"] | chunk["truncated"]
+    home = np.concatenate([chunk["obs"][2:], chunk["obs"][-2:]])  # behind the reset row
+    chunk["next_obs"] = np.where(ended[..., None], home, chunk["next_obs"])
+    chunk["obs"][1:] = np.where(ended[:-1, :, None], chunk["next_obs"][:-1], chunk["obs"][1:])
+    return chunk
+
+
+def corridor(envs, size=5, rows=400):
+    """Walkers in a corridor who start anywhere and end behind its door: the last place they are seen at is the same.
+
+    The first of each environment starts there.
+    """
+    rng, now = np.random.default_rng(0), np.full(envs, size - 1)
+    places, ends = [], []
+    for _ in range(rows):
+        forward = rng.random(envs) < 0.5
+        places.append(now)
+        ends.append(forward & (now == size - 1) & (len(places) > 1))
+        moved = np.clip(now + np.where(forward, 1, -1), 0, size - 1)
+        now = np.where(ends[-1], rng.integers(0, size, envs), moved)
+    return {"obs": np.array(places), "terminated": np.array(ends)}
+
+
+def at_times_elsewhere(chunk):
+    """The first episode and the eleventh start somewhere else."""
+    ended = np.flatnonzero(chunk["terminated"][:, 0])
+    obs = chunk["obs"].copy()
+    obs[[0, ended[9] + 1]] += 7
+    return without(chunk, "next_obs") | {"obs": obs}
+
+
+def with_reset(chunk, reward=0.0):
+    """The first row is what the reset showed, which no action led to."""
+    first = {name: np.zeros_like(x[:1]) for name, x in chunk.items()} | {"reward": np.full((1, 4), reward, np.float32)}
+    first["obs"][..., 0] = 0.5
+    return {name: np.concatenate([first[name], x]) for name, x in chunk.items()}
 
 
 def constant(chunk):
@@ -389,9 +467,24 @@ def test_how_many_transitions_have_strange_actions():
 
 
 def test_both_of_two_things_are_said():
-    chunk = merged(replaced(walk(terminates=False, limit=9)))
-    with pytest.warns(UserWarning, match=r"(?s)says:\n  - the final observation.*\n  - every episode terminated"):
+    chunk = replaced(walk(rows=1_000, start="random"))
+    chunk["terminated"][:, 2] = False
+    with pytest.warns(UserWarning, match=r"(?s)says:\n  - the final observation.*\n  - no episode has ended in 1,000"):
         recorded(chunk).to_dataset()
+
+
+def test_a_hint_is_shown_and_nobody_is_warned_of_it():
+    rec = recorded(without(as_terminated(9), "truncated"))
+    rec.to_dataset()
+    assert "after exactly 9 steps" in repr(rec)
+    (finding,) = rec.check()
+    assert finding.mend.endswith("Convention(terminated=None, truncated='terminated') if it is this one")
+
+
+@pytest.mark.parametrize(("start", "is_unsure"), [("fixed", True), ("own", True), ("random", False)])
+def test_a_final_observation_may_be_the_next_first_by_nature_where_all_start_alike(start, is_unsure):
+    (finding,) = recorded(replaced(walk(start=start))).check()
+    assert ("unless episodes end where they begin" in finding.seen) == is_unsure
 
 
 def test_actions_are_looked_at_only_when_asked_and_then_stay():

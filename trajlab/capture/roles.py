@@ -38,6 +38,10 @@ class Roles:
     agent_flags: tuple[str, ...] = ()
     agent_flags_place: str = "row"
 
+    def is_found(self, slot: str) -> bool:
+        """Say whether a slot is filled by a standard name: nobody has declared what its arrays are."""
+        return f"{slot}={self.paths[slot]} (found)" in self.found
+
     def is_moved(self, source: str, name: str) -> bool:
         """Say whether a field (its `source` in the chunk, its `name` in the Dataset) is read one row earlier."""
         fixed = ("action", "reward", *FLAG_SLOTS, "next_observation", "final_observation")

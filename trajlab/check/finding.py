@@ -19,6 +19,8 @@ FindingName = Literal[
     "endless",
     "strange_actions",
 ]
+HINTS: frozenset[FindingName] = frozenset({"one_length"})
+"""Findings too often about nothing for a warning."""
 Unit = Literal["ends", "episodes", "environments"]
 
 
@@ -57,7 +59,8 @@ class Finding:
 
 
 def warn_about(findings: Sequence[Finding]) -> None:
-    """Give one warning that names all findings; none where there are none."""
+    """Give one warning that names all findings but hints; none where there are none."""
+    findings = [finding for finding in findings if finding.name not in HINTS]
     if len(findings) == 1:
         warn_user(f"the recording may not be what its convention says: {findings[0]}")
     elif findings:

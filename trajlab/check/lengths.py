@@ -4,8 +4,10 @@ import numpy as np
 
 from trajlab.check.evidence import MIN_CASES, SHARE, Recording
 from trajlab.check.finding import Finding, FindingName
-from trajlab.segment import REASON_TERMINATED, REASON_TRUNCATED, Rules
+from trajlab.segment import REASON_TRUNCATED, Rules
 
+MIN_FIRST = 4
+"""First episodes that say something by their lengths: fewer may differ from later ones because a policy has learned."""
 MIN_ENDLESS = 100
 """Steps without an end that say something where others do end."""
 TIMES_LONGEST = 20
@@ -15,33 +17,34 @@ MIN_ALL_ENDLESS = 10_000
 
 
 def one_length(recording: Recording) -> Finding | None:
-    """Find that every episode has terminated at exactly one length, as only a time limit makes it."""
-    table = recording.episodes
+    """Find that every episode has terminated at exactly one length, as a time limit makes it; but so do some games.
+
+    Only where one flag was found by its name and nothing else: a convention that was given, or a flag for truncation
+    beside it, tells the two apart.
+    """
+    table, roles = recording.episodes, recording.roles
     whole = table.ended & table.start_seen
     lengths = table.length[whole]
-    if len(lengths) < MIN_CASES or lengths[0] < 2 or (lengths != lengths[0]).any():
+    if roles.slots["truncated"] or roles.slots["done"] or not roles.is_found("terminated"):
         return None
-    if (table.reason[whole] != REASON_TERMINATED).any() or table.length.max() > lengths[0]:
+    if len(lengths) < MIN_CASES or lengths[0] < 2 or (lengths != lengths[0]).any() or table.length.max() > lengths[0]:
         return None
-    flag = next(iter(recording.roles.slots["terminated"]), None)
-    mend = "Convention(truncated=...) names the flag that a time limit sets"
-    if flag is not None:
-        mend += f", Convention(terminated=None, truncated={flag!r}) if it is this one"
     seen = f"every episode terminated after exactly {lengths[0]:,} steps, which looks like a time limit"
+    mend = "Convention(truncated=...) names the flag that a time limit sets, "
+    mend += f"Convention(terminated=None, truncated={roles.paths['terminated']!r}) if it is this one"
     return Finding("one_length", seen, len(lengths), len(lengths), "episodes", mend)
 
 
 def _limits(recording: Recording) -> tuple[np.ndarray, int]:
-    """Return the lengths at which first episodes ran into a limit, and the one that all later ones have, 0 for none.
+    """Return the lengths at which first episodes were truncated, and the one at which all later ones were.
 
-    Where nothing is truncated, all that ended count. Of the first episodes, at least half have to show it.
+    The latter is 0 where they were not all truncated at one, or few of the first episodes were truncated: less than
+    half, or of so few environments that one of them may have had its reasons.
     """
     table = recording.episodes
-    ran_out = (table.reason == REASON_TRUNCATED) & table.start_seen
-    if not ran_out.any():
-        ran_out = table.ended & table.start_seen
-    first, later = table.length[ran_out & recording.is_first], table.length[ran_out & ~recording.is_first]
-    is_limit = len(later) >= MIN_CASES and (later == later[0]).all()
+    truncated = (table.reason == REASON_TRUNCATED) & table.start_seen
+    first, later = table.length[truncated & recording.is_first], table.length[truncated & ~recording.is_first]
+    is_limit = len(later) >= MIN_CASES and (later == later[0]).all() and len(first) >= MIN_FIRST
     is_limit &= 2 * len(first) >= np.count_nonzero(table.ended & recording.is_first)
     return first, int(later[0]) if is_limit else 0
 
@@ -49,7 +52,7 @@ def _limits(recording: Recording) -> tuple[np.ndarray, int]:
 def off_by_one(recording: Recording) -> Finding | None:
     """Find rows read as what they are not, by first episodes one step longer or shorter than all later ones."""
     first, later = _limits(recording)
-    if not later or not len(first) or (np.abs(first - later) != 1).any() or (first != first[0]).any():
+    if not later or (np.abs(first - later) != 1).any() or (first != first[0]).any():
         return None
     seen = f"the first episode has {first[0]:,} steps, and each later one {later:,}"
     name, mends = _mends(recording.rules, is_longer=bool(first[0] > later))
@@ -74,7 +77,7 @@ def short_first(recording: Recording) -> Finding | None:
     """Find a recording that began in mid-episode, by a limit that came too early for the first episodes."""
     first, later = _limits(recording)
     short = np.count_nonzero(first < later)
-    if not short or short < SHARE * len(first):
+    if not later or short < SHARE * len(first):
         return None
     seen = f"the first episode ended sooner than all later ones, which have {later:,} steps"
     mend = "Recorder(starts_fresh=False) if recording began in mid-episode"

@@ -2,22 +2,31 @@
 
 Each takes ends at which observations have been compared. *Home* is the first observation of the environment's first
 episode, which begins with the recording and is right under any convention. Where every episode starts there, it
-tells where the others really start.
+tells where the others really start. Where starts are random, each home is one draw of many.
 """
 
 import numpy as np
 
-from trajlab.check.evidence import Ends, nearly_all, prints_of
+from trajlab.check.evidence import MIN_CASES, Ends, nearly_all, prints_of
 from trajlab.check.finding import Finding, FindingName
+
+MANY = 0.75
+"""Of episodes that do not follow a long one, more than so many of one step mean that they are just frequent."""
+CHANCE = 0.005
+"""Homes that are more probable by chance tell nothing: one environment's alone never does."""
 
 
 def double_flags(ends: Ends) -> Finding | None:
     """Find end flags on two rows in a row: every other episode is then a single transition."""
     table, (before, after) = ends.recording.episodes, ends.recording.followed
     where = table.length[before] > 1
-    twice = where & (table.length[after] == 1) & table.ended[after]
+    is_single = (table.length[after] == 1) & table.ended[after]
+    twice = where & is_single
     if ends.recording.rules.autoreset != "same_step" or not nearly_all(twice, where):
         return None
+    behind_single = is_single[~where]
+    if np.count_nonzero(behind_single) > MANY * len(behind_single):
+        return None  # so many episodes are of one step, whatever they follow
     seen = "end flags stand on two rows in a row"
     mend = 'Convention(autoreset="next_step") takes the second as one on a reset row'
     return _finding("double_flags", seen, twice, where, mend)
@@ -31,7 +40,10 @@ def no_reset_row(ends: Ends) -> Finding | None:
     mend = 'Convention(autoreset="same_step") takes that row as a transition'
     what = 'autoreset="next_step" says that the row after an end shows the final observation, but '
     is_next = ends.same("reset row", "start")
-    if nearly_all(is_next, moves) and _varies(~ends.same("start", "second"), moves):
+    may_be = _starts_vary(ends) and _varies(~ends.same("start", "second"), moves)
+    if ends.following:  # which show the same: then episodes begin where the one before has ended
+        may_be &= not nearly_all(_goes_on(ends) & _leads_to(ends, "reset row"), ends.length > 1)
+    if may_be and nearly_all(is_next, moves):
         return _finding("no_reset_row", f"{what}it is the next episode's first", is_next, moves, mend)
     elsewhere, is_home = _elsewhere(ends, ends.has_home), ends.same("reset row", "home")
     if nearly_all(is_home, elsewhere):
@@ -40,8 +52,7 @@ def no_reset_row(ends: Ends) -> Finding | None:
         return _finding("no_reset_row", f"{what}it is the one that episodes start with", is_home, elsewhere, mend)
     if ends.following:
         has_more = ends.length > 1
-        goes_on = (ends.following["last but one"] == ends.observations["last"]).all(axis=1)
-        is_other = (ends.following["last"] != ends.observations["reset row"]).any(axis=1)
+        goes_on, is_other = _goes_on(ends), ~_leads_to(ends, "reset row")
         if nearly_all(goes_on & is_other, has_more):
             seen = f"{what}it is not the next observation recorded there"
             return _finding("no_reset_row", seen, goes_on & is_other, has_more, mend)
@@ -66,7 +77,7 @@ def reset_row(ends: Ends) -> Finding | None:
             seen = f"{what}the observation that episodes start with stands one row later"
             return _finding(name, seen, is_home, elsewhere, mend)
     unpaid = ends.is_unpaid
-    if is_same_step and unpaid and not unpaid["home"][where].any():
+    if is_same_step and unpaid and not (unpaid["home"] & where).any() and not _by_chance(ends, ~unpaid["start"], where):
         is_only = unpaid["start"] & ~unpaid["second"]
         if nearly_all(is_only, where):
             return _finding(name, f"{what}its reward is 0, and that of others is not", is_only, where, mend)
@@ -86,8 +97,7 @@ def late_flags(ends: Ends) -> Finding | None:
         seen = f"{what}the flagged row shows the observation that episodes start with"
         return _finding("late_flags", seen, is_home, elsewhere, mend)
     if ends.following:
-        jumps = (ends.following["last but one"] != ends.observations["last"]).any(axis=1)
-        goes_on = (ends.following["last"] == ends.observations["start"]).all(axis=1)
+        jumps, goes_on = ~_goes_on(ends), _leads_to(ends, "start")
         where = has_more & (ends.length_after > 1)  # of one step: there, a flagged row is an end of its own
         if nearly_all(jumps & goes_on, where):
             seen = f"{what}the next observation recorded before the flagged row is another than that row's"
@@ -101,14 +111,18 @@ def replaced_final(ends: Ends) -> Finding | None:
     finals = ends.finals or ends.following
     if not (finals and ends.observations):
         return None
-    everywhere = np.ones(len(ends.before), bool)
+    autoreset, everywhere = ends.recording.rules.autoreset, np.ones(len(ends.before), bool)
     is_next = (finals["last"] == ends.observations["start"]).all(axis=1)
+    if autoreset == "next_step":
+        is_next &= ~ends.same("reset row", "start")  # a reset row that shows the same shows the final one
     if not nearly_all(is_next, everywhere) or not _varies(~ends.same("last", "start"), everywhere):
         return None
     mend = f"Convention({slot}=None) leaves it out"
-    if ends.recording.rules.autoreset == "same_step" and not nearly_all(ends.same("start", "home"), ends.has_home):
+    if autoreset == "same_step" and not nearly_all(ends.same("start", "home"), ends.has_home):
         mend += ', or Convention(autoreset="next_step") if the row after an end is a reset row'
     seen = "the final observation is the next episode's first, so auto-reset seems to have replaced it"
+    if not _starts_vary(ends):
+        seen += ", unless episodes end where they begin"
     return _finding("replaced_final", seen, is_next, everywhere, mend)
 
 
@@ -117,7 +131,8 @@ def mid_episode(ends: Ends) -> Finding | None:
     if not ends.observations:
         return None
     is_later = ~ends.recording.is_first[ends.before]
-    if not nearly_all(ends.same("own start", "start"), is_later):
+    alike = ends.same("own start", "start")[is_later]
+    if len(alike) < MIN_CASES or not alike.all():
         return None
     columns = ends.recording.episodes.column[ends.after]
     known = np.unique(columns[ends.has_home])
@@ -154,9 +169,33 @@ def first_step_lost(ends: Ends) -> Finding | None:
 
 
 def _elsewhere(ends: Ends, where: np.ndarray) -> np.ndarray:
-    """Return the cases in which an episode as it is read does not start at home; none where most do."""
-    elsewhere = where & ~ends.same("start", "home")
-    return elsewhere if _varies(elsewhere, where) else np.zeros_like(where)
+    """Return the cases in which an episode as it is read does not start at home; none where homes tell nothing."""
+    at_home = ends.same("start", "home")
+    elsewhere = where & ~at_home
+    tells = _varies(elsewhere, where) and not _by_chance(ends, at_home, where)
+    return elsewhere if tells else np.zeros_like(where)
+
+
+def _by_chance(ends: Ends, seen: np.ndarray, where: np.ndarray) -> bool:
+    """Say whether all homes may be by chance what is seen at some of the starts, as one draw for each environment."""
+    share = (np.count_nonzero(seen & where) + 1) / (np.count_nonzero(where) + 1)
+    environments = np.unique(ends.recording.episodes.column[ends.after[where]])
+    return bool(share ** len(environments) > CHANCE)
+
+
+def _goes_on(ends: Ends) -> np.ndarray:
+    """Say at each end whether the next observation recorded before the last row is that row's."""
+    return (ends.following["last but one"] == ends.observations["last"]).all(axis=1)
+
+
+def _leads_to(ends: Ends, place: str) -> np.ndarray:
+    """Say at each end whether the next observation recorded on the last row is the one at a place."""
+    return (ends.following["last"] == ends.observations[place]).all(axis=1)
+
+
+def _starts_vary(ends: Ends) -> bool:
+    """Say whether episodes of one environment start with other observations than the one before."""
+    return _varies(~ends.same("own start", "start"), np.ones(len(ends.before), bool))
 
 
 def _varies(differs: np.ndarray, where: np.ndarray) -> bool:

@@ -1,12 +1,14 @@
 """The search for findings: which are looked for, and which of them say the same."""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from trajlab.block.log import LogView
 from trajlab.capture.roles import Roles
 from trajlab.check.actions import strange_actions
 from trajlab.check.evidence import Ends, Recording
-from trajlab.check.finding import Finding
+from trajlab.check.finding import Finding, FindingName
 from trajlab.check.lengths import endless, off_by_one, one_length, short_first
 from trajlab.check.misread import (
     double_flags,
@@ -34,10 +36,11 @@ def find(
     roles: Roles,
     *,
     reads_actions: bool = False,
+    mends: Mapping[FindingName, str] = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """Return what looks wrong about a recording; nothing where there is too little to tell.
 
-    No field is fetched, unless `reads_actions`.
+    No field is fetched, unless `reads_actions`. What `mends` says stands in place of a finding's own mend.
     """
     recording = Recording(view, ranks, episodes, rules, roles)
     ends = Ends(recording)
@@ -47,7 +50,7 @@ def find(
     found += [one_length(recording), endless(recording)]
     if reads_actions:
         found.append(strange_actions(recording))
-    return tuple(finding for finding in found if finding is not None)
+    return tuple(dataclasses.replace(one, mend=mends.get(one.name, one.mend)) for one in found if one is not None)
 
 
 def _first(searches: Sequence[Search], ends: Ends) -> Finding | None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trajlab.capture.convention import Convention
+from trajlab.check import FindingName
 
 
 class Rows(NamedTuple):
@@ -41,12 +42,15 @@ class RowSource(ABC):
         How the rows are laid out.
     attrs : mapping of str to mapping
         Attributes of fields, by their names in the chunk.
+    mends : mapping of str to str
+        What mends a finding of the self-check, by its name, where that is not an argument of the Recorder.
     num_waiting : int
         Rows that have not been taken.
     """
 
     convention: Convention
     attrs: Mapping[str, Mapping[str, Any]]
+    mends: Mapping[FindingName, str]
     num_waiting: int
 
     @abstractmethod

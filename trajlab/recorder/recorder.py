@@ -410,7 +410,7 @@ class Recorder:
                 )
             if self._enabled:
                 self._source, self._convention = source, source.convention
-                self._options = self._options._replace(attrs=source.attrs)
+                self._options = self._options._replace(attrs=source.attrs, mends=source.mends)
             else:
                 source.stop()
             return Inlet(self._lock, self._pull)

@@ -3,6 +3,8 @@
 import dataclasses
 import weakref
 from collections import deque
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 import jax
@@ -15,7 +17,7 @@ from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
-from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
+from trajlab.check import STRANGE_ACTIONS, Finding, FindingName, find, warn_about
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
 from trajlab.recorder.marks import Mark, bits_of
@@ -26,7 +28,8 @@ from trajlab.segment import Episodes, RankMap, Segmenter
 class Options(NamedTuple):
     """What was asked of a recording.
 
-    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk.
+    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk;
+    `mends` are those of findings, by their names.
     """
 
     starts_fresh: bool
@@ -37,6 +40,7 @@ class Options(NamedTuple):
     episode_fields: Any = None
     exact: bool = False
     attrs: Any = None
+    mends: Mapping[FindingName, str] = MappingProxyType({})
 
 
 class Counters(NamedTuple):
@@ -69,7 +73,7 @@ class Session:
     def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
         self.plan, self.fit = plan, Fit(plan)
-        self.max_episodes, self.lock = options.max_episodes, lock
+        self.max_episodes, self.lock, self._mends = options.max_episodes, lock, options.mends
         layout = plan.layout
         self.description = Description(
             layout,
@@ -240,6 +244,7 @@ class Session:
             self.description.rules,
             self.plan.roles,
             reads_actions=reads_actions,
+            mends=self._mends,
         )
         self.findings = found + stays
 

@@ -16,6 +16,7 @@ from trajlab.capture.convention import Convention
 from trajlab.integrations.columns import Column, common_dtype
 from trajlab.integrations.gymnasium.held import Held
 from trajlab.integrations.gymnasium.infos import Declared, InfoColumns
+from trajlab.integrations.gymnasium.mends import MENDS
 from trajlab.integrations.gymnasium.spaces import Leaf, attrs_of
 from trajlab.integrations.paths import Path, at, dotted, is_excluded
 from trajlab.integrations.rows import WaitingRows
@@ -54,6 +55,8 @@ class Steps(WaitingRows):
     is_lost : bool
         Whether steps have been missed, so that it is not known what the environments showed last.
     """
+
+    mends = MENDS
 
     def __init__(
         self,
@@ -108,8 +111,7 @@ class Steps(WaitingRows):
             self.mark(RESET, marked)
         row = self.num_waiting
         self._write_obs(row, obs)
-        for flag in self._flags:
-            flag.clear(row)
+        self._clear_step(row)
         self._held.set(where, seed, options)
         self._wait_for_reset(self._ended & ~where)
         self._fresh = self._fresh | where
@@ -185,13 +187,19 @@ class Steps(WaitingRows):
             return
         for _, column in self._obs_columns:
             column.rows[0] = column.rows[self._last]
-        for flag in self._flags:
-            flag.clear(0)
+        self._clear_step(0)
         begins = self._fresh | self._ended
         self.mark(GAP, ~begins)
         self.mark(RESET, begins)
         self._last = 0
         self.commit(is_step=False, cells=~self._ended if self._any_ended else None)
+
+    def _clear_step(self, row: int) -> None:
+        """Make all values of a row but the observation missing: it is no step, and its memory was used before."""
+        shown = [column for _, column in self._obs_columns]
+        for column in self._columns.values():
+            if column not in shown:
+                column.clear(row)
 
     def _mark_gap(self) -> None:
         """Say that rows were missed; only an environment that is never reset by itself may still wait for it.
