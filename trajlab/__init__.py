@@ -22,12 +22,14 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
+from trajlab.analysis.outcomes import outcomes
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
+from trajlab.plot.outcomes import plot_outcomes
 
 __version__ = version("trajlab")
 
@@ -43,7 +45,9 @@ __all__ = [
     "from_episodes",
     "from_rollout",
     "init_buffer",
+    "outcomes",
     "plot_action_histogram",
+    "plot_outcomes",
     "plot_returns",
     "plot_state_trace",
     "plot_survival",

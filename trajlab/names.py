@@ -91,6 +91,8 @@ LOWER = "lower"
 UPPER = "upper"
 MEDIAN = "median"
 RESTRICTED_MEAN = "restricted_mean"
+FIRST = "first"
+LAST = "last"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -98,7 +100,9 @@ TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES
+TRAINING_NAMES = frozenset({COUNT, SHARE, FIRST, LAST, N})
+"""Names that a result over training has for itself."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | TRAINING_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
