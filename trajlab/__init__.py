@@ -23,6 +23,7 @@ from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
+from trajlab.analysis.learning import learning_curve
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
@@ -30,6 +31,7 @@ from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
+from trajlab.plot.learning import plot_learning_curve
 
 __version__ = version("trajlab")
 
@@ -45,8 +47,10 @@ __all__ = [
     "from_episodes",
     "from_rollout",
     "init_buffer",
+    "learning_curve",
     "outcomes",
     "plot_action_histogram",
+    "plot_learning_curve",
     "plot_outcomes",
     "plot_returns",
     "plot_state_trace",

@@ -96,9 +96,9 @@ def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
     return safe("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
 
 
-def write_empty(ax: "matplotlib.axes.Axes") -> None:
+def write_empty(ax: "matplotlib.axes.Axes", what: str = "no episodes") -> None:
     """Say in the middle of empty Axes that there is nothing to draw."""
-    ax.text(0.5, 0.5, "no episodes", transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
+    ax.text(0.5, 0.5, what, transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
     ax.set_yticks([])
 
 
