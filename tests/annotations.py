@@ -7,7 +7,7 @@ from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
     Buffer Convention Recorder action_histogram append concat episode episode_table from_episodes from_rollout init_buffer learning_curve outcomes
-    plot_action_histogram plot_learning_curve plot_outcomes plot_returns plot_state_trace plot_survival returns stack_fields state_trace survival to_dataframe to_dataset transitions validate
+    plot_action_histogram plot_learning_curve plot_outcomes plot_returns plot_state_trace plot_survival returns stack_fields state_trace summary survival to_dataframe to_dataset transitions validate
 """.split()
 
 # jaxtyping decorates methods one by one, where beartype cannot tell what Self is.

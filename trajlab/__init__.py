@@ -18,6 +18,7 @@ from trajlab.dataset.concat import concat
 
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
+from trajlab.analysis.summary import summary
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
@@ -58,6 +59,7 @@ __all__ = [
     "returns",
     "stack_fields",
     "state_trace",
+    "summary",
     "survival",
     "to_dataframe",
     "to_dataset",
