@@ -19,6 +19,7 @@ from trajlab.dataset.concat import concat
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.summary import summary
+from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
@@ -50,6 +51,7 @@ __all__ = [
     "init_buffer",
     "learning_curve",
     "outcomes",
+    "outliers",
     "plot_action_histogram",
     "plot_learning_curve",
     "plot_outcomes",
