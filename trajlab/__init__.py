@@ -18,16 +18,22 @@ from trajlab.dataset.concat import concat
 
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
+from trajlab.analysis.summary import summary
+from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
+from trajlab.analysis.outcomes import outcomes
+from trajlab.analysis.learning import learning_curve
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
+from trajlab.plot.outcomes import plot_outcomes
+from trajlab.plot.learning import plot_learning_curve
 
 __version__ = version("trajlab")
 
@@ -43,13 +49,19 @@ __all__ = [
     "from_episodes",
     "from_rollout",
     "init_buffer",
+    "learning_curve",
+    "outcomes",
+    "outliers",
     "plot_action_histogram",
+    "plot_learning_curve",
+    "plot_outcomes",
     "plot_returns",
     "plot_state_trace",
     "plot_survival",
     "returns",
     "stack_fields",
     "state_trace",
+    "summary",
     "survival",
     "to_dataframe",
     "to_dataset",

@@ -91,6 +91,12 @@ LOWER = "lower"
 UPPER = "upper"
 MEDIAN = "median"
 RESTRICTED_MEAN = "restricted_mean"
+FIRST = "first"
+LAST = "last"
+ESTIMATE = "estimate"
+STATISTIC = "statistic"
+LEFT_OUT = "left_out"
+"""A variable of a learning curve, and an attribute of results."""
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -98,7 +104,11 @@ TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES
+OUTCOME_NAMES = frozenset({COUNT, SHARE, FIRST, LAST})
+"""Names that outcomes have for themselves."""
+LEARNING_NAMES = frozenset({STATISTIC, ESTIMATE, LOWER, UPPER, N, LEFT_OUT, FIRST, LAST})
+"""Names that a learning curve has for itself."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
@@ -112,7 +122,7 @@ NUM_TRANSITIONS_ATTR = "num_transitions"
 NUM_NAN_ATTR = "num_nan"
 NUM_BELOW_ATTR = "num_below"
 NUM_ABOVE_ATTR = "num_above"
-LEFT_OUT_ATTR = "left_out"
+LEFT_OUT_ATTR = LEFT_OUT
 
 
 def units_name(dim: str) -> str:

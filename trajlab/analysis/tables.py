@@ -68,7 +68,7 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     require_whole(ds, "episode_table")
     known = [name for name in names.EPISODE_COORDS if name in ds.coords]
     coords = [name for name in ds.coords if ds[name].dims == (names.EPISODE,) and name != names.EPISODE]
-    computed = _returns(ds)
+    computed = return_columns(ds)
     added = [name for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)]
     called = _free_columns([*map(str, known), *map(str, coords), *map(str, added)], set(computed))
     columns: dict[str, np.ndarray] = {
@@ -105,7 +105,7 @@ def _free_columns(wanted: list[str], taken: set[str]) -> dict[str, str]:
     return called
 
 
-def _returns(ds: xr.Dataset) -> dict[str, np.ndarray]:
+def return_columns(ds: xr.Dataset) -> dict[str, np.ndarray]:
     """Return the return of each component of the reward per episode; nothing where no field is the reward."""
     if is_blank(ds):
         return {RETURN: np.zeros(0)}

@@ -96,9 +96,9 @@ def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
     return safe("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
 
 
-def write_empty(ax: "matplotlib.axes.Axes") -> None:
+def write_empty(ax: "matplotlib.axes.Axes", what: str = "no episodes") -> None:
     """Say in the middle of empty Axes that there is nothing to draw."""
-    ax.text(0.5, 0.5, "no episodes", transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
+    ax.text(0.5, 0.5, what, transform=ax.transAxes, ha="center", va="center", color=neutral(ax))
     ax.set_yticks([])
 
 
@@ -114,11 +114,17 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
     most = max(int(_width(ax) / (1.3 * points)), 2)
     step = -(-len(labels) // most)
     labels, places = list(labels)[::step], np.asarray(places)[::step]
-    longest = max((len(label) for label in labels), default=0)
+    longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
     ax.set_xticks(places, [safe(label) for label in labels])
     if longest * 0.62 * points * len(labels) > _width(ax):
         for text in ax.get_xticklabels():
             text.set(rotation=40, ha="right", va="top", rotation_mode="anchor")
+
+
+def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str]:
+    """Return texts for places along x in lines no longer than there is room for side by side, or 12 letters."""
+    room = int(_width(ax) / (0.62 * points_of("xtick.labelsize") * max(len(labels), 1)))
+    return ["\n".join(textwrap.wrap(label, max(room, 12))) for label in labels]
 
 
 def _width(ax: "matplotlib.axes.Axes") -> float:

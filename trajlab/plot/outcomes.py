@@ -1,0 +1,107 @@
+"""How episodes end, over training."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
+from trajlab.names import COUNT, CUT, DONE, END_REASON, SHARE, START_ITERATION, TERMINATED, TRUNCATED
+from trajlab.plot import _legend, _style, _text
+from trajlab.plot._alive import split_strip
+from trajlab.plot._training import Places, draw_counts
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+COLORS = {TERMINATED: 0, TRUNCATED: 1, DONE: 2}
+"""Which colours of the cycle end reasons have, always the same; cut episodes, which did not end, are grey."""
+
+
+def plot_outcomes(
+    ds: xr.Dataset,
+    *,
+    by: str | None = START_ITERATION,
+    groups: GroupsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes":
+    """Draw `outcomes`: the share of each end reason over training, stacked, and how many episodes these are of.
+
+    Bars of numbers stand where the numbers do and reach to halfway between groups. Episodes that were cut are hatched,
+    at the top.
+
+    Parameters
+    ----------
+    ds, by, groups
+        As in `outcomes`. The legend gives the number of episodes of each end reason that occurs.
+    ax : Axes, optional
+        It gives a strip at its bottom to the number of episodes; without, a figure is made.
+    **kwargs
+        For the bars: `Axes.bar`.
+
+    Returns
+    -------
+    Axes
+        The strip is a further Axes of the figure, labelled ``"n"``.
+
+    Raises
+    ------
+    KeyError, ValueError
+        As `outcomes`.
+    """
+    chosen = make_outcome_groups(ds, by, groups)
+    result = grouped_outcomes(ds, chosen)
+    panels = _style.make_panels(1, ax)
+    (ax_,) = panels.axes
+    strip = split_strip(ax_)
+    places = Places.of(ds, result, chosen, groups)
+    count = result[COUNT].values.reshape(chosen.size, result.sizes[END_REASON])
+    share = result[SHARE].values.reshape(count.shape)
+    reasons = [str(reason) for reason in result[END_REASON].values]
+    draw_counts(strip, places, count.sum(axis=1))
+    places.finish(strip, chosen)
+    ax_.set_ylim(0, 1)
+    if count.any():
+        bars = _draw(ax_, places, reasons, share, kwargs)
+        total = count.sum(axis=0)
+        texts = [f"{reason} ({number:,})" for reason, number in zip(reasons, total, strict=True) if number]
+        handles = [bar for bar, number in zip(bars, total, strict=True) if number]
+        _legend.write_legend(panels, handles, texts)
+        _label(panels, result)
+    else:
+        _text.write_empty(ax_)
+    _text.write_title(panels, [f"how {_text.count_text(result.attrs)} ended", *_legend.left_out(chosen)])
+    return ax_
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes", places: Places, reasons: list[str], share: np.ndarray, kwargs: dict[str, Any]
+) -> list[Any]:
+    """Draw shares (group, end reason) on top of each other; return the bars of each end reason."""
+    from matplotlib.patches import Rectangle
+
+    heights = np.nan_to_num(share[places.which])
+    middle, width = (places.left + places.right) / 2, places.right - places.left
+    bars, below = [], np.zeros(len(middle))
+    for number, reason in enumerate(reasons):
+        style = _style.merged(Rectangle, {"width": width, **_look(ax, reason).fill(ax), "linewidth": 0}, kwargs)
+        bars.append(ax.bar(middle, heights[:, number], bottom=below, **style))
+        below = below + heights[:, number]
+    return bars
+
+
+def _look(ax: "matplotlib.axes.Axes", reason: str) -> _style.Look:
+    if reason == CUT:
+        return _style.Look(_style.neutral(ax), hatch="////")
+    return _style.Look(_style.cycle(ax)[COLORS[reason]])
+
+
+def _label(panels: _style.Panels, result: xr.Dataset) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    (ax,) = panels.axes
+    ax.set_yticks(np.linspace(0, 1, 5))
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    _text.write_ylabel(panels, ax, result[SHARE].attrs["long_name"])
