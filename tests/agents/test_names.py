@@ -155,7 +155,9 @@ def test_agents_that_the_chunk_has_not(settings, message):
 def test_dicts_per_agent_without_their_names_ask_for_them():
     with pytest.raises(ValueError, match=r"has several arrays: .*if these are agents, name them: .*agents=\["):
         rollout(convention=tl.Convention())
-    with pytest.raises(ValueError, match=r"convention='jaxmarl' needs the names of the agents: Convention\('jaxmarl', ag"):
+    with pytest.raises(
+        ValueError, match=r"convention='jaxmarl' needs the names of the agents: Convention\('jaxmarl', ag"
+    ):
         tl.Recorder(convention="jaxmarl")
 
 

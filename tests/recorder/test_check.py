@@ -94,7 +94,17 @@ STREAMS = {
             NEXT | {"flags": "previous_row"},
             {"flags": "row"},
         ),
+        "next observations tell": (
+            lambda: walk(start="random"),
+            SAME | {"flags": "previous_row"},
+            {"flags": "row"},
+        ),
         "they stand where they belong": (lambda: late(walk("next_step")), NEXT | {"flags": "previous_row"}, None),
+        "next observations are those of auto-reset": (
+            lambda: late(replaced(walk(start="random"))),
+            SAME | {"flags": "previous_row", "next_observation": None},
+            None,
+        ),
         "anywhere": (lambda: late(walk("next_step", start="random")), NEXT | {"flags": "previous_row"}, None),
         "same step": (lambda: late(walk()), SAME | {"flags": "previous_row"}, None),
     },

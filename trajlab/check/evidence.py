@@ -156,7 +156,7 @@ class Ends:
     @functools.cached_property
     def following(self) -> Mapping[str, np.ndarray]:
         """The same of the next observations that are recorded beside them."""
-        return self._at_places(self.recording.twins("next_observation"), "last but one", "last")
+        return self._at_places(self.recording.twins("next_observation"), "last but one", "last", "start")
 
     @functools.cached_property
     def finals(self) -> Mapping[str, np.ndarray]:

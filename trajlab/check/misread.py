@@ -105,6 +105,23 @@ def late_flags(ends: Ends) -> Finding | None:
     return None
 
 
+def early_flags(ends: Ends) -> Finding | None:
+    """Find flags that stand one row before the one they belong to, by next observations that go on behind them."""
+    rules = ends.recording.rules
+    if rules.autoreset != "same_step" or not (ends.following and ends.observations):
+        return None
+    has_more = (ends.length > 1) & (ends.length_after > 1)
+    goes_on = (ends.following["last"] == ends.observations["start"]).all(axis=1)
+    jumps = (ends.following["start"] != ends.observations["second"]).any(axis=1)
+    if not nearly_all(goes_on & jumps, has_more):
+        return None
+    seen = "end flags look one row early: the next observation recorded a row later is another than that row's"
+    mend = 'Convention(flags="row") takes the flags of a row as its own'
+    if not rules.previous_row:
+        mend = "Convention(done=...), or terminated= and truncated=, names the flags that stand on the last row"
+    return _finding("early_flags", seen, goes_on & jumps, has_more, mend)
+
+
 def replaced_final(ends: Ends) -> Finding | None:
     """Find final observations that auto-reset has replaced by the next episode's first."""
     slot = "final_observation" if ends.finals else "next_observation"

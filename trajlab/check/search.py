@@ -12,6 +12,7 @@ from trajlab.check.finding import Finding, FindingName
 from trajlab.check.lengths import endless, off_by_one, one_length, short_first
 from trajlab.check.misread import (
     double_flags,
+    early_flags,
     first_step_lost,
     late_flags,
     mid_episode,
@@ -22,7 +23,14 @@ from trajlab.check.misread import (
 from trajlab.segment import Episodes, RankMap, Rules
 
 Search = Callable[[Ends], Finding | None]
-ROWS: tuple[Search, ...] = (double_flags, no_reset_row, late_flags, reset_row, lambda ends: off_by_one(ends.recording))
+ROWS: tuple[Search, ...] = (
+    double_flags,
+    no_reset_row,
+    late_flags,
+    early_flags,
+    reset_row,
+    lambda ends: off_by_one(ends.recording),
+)
 """What a row is. One that is read as something else looks wrong in several ways: the first finding is given."""
 BEGINNING: tuple[Search, ...] = (first_step_lost, mid_episode, lambda ends: short_first(ends.recording))
 """Whether recording began with the first step of episodes, seen in three ways."""
