@@ -23,6 +23,10 @@ STATISTICS = {
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
+    "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
+    "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
+    "summary": lambda ds: [*tl.summary(ds).values()],
+    "outliers": lambda ds: np.sort(tl.outliers(ds, threshold=1.5)["score"].values),
 }
 
 

@@ -75,7 +75,7 @@ def learning_curve(
     cluster : str, optional
         A coordinate over `episode`: the intervals resample its values, each with all of its episodes in the group,
         instead of single episodes. ``"env"`` where episodes of an environment resemble each other; ``"run"`` for
-        intervals that hold for another run. Environments of several runs are told apart.
+        intervals that hold for another run. Environments of runs with different labels are told apart.
     confidence : float
         Level of the intervals, between 0 and 1.
     num_resamples : int

@@ -60,8 +60,8 @@ class Places:
             ax.set_xlim(self.left[0], self.right[-1])
         if self.labels is not None:
             _text.label_ticks(ax, self.middle, _text.broken_labels(ax, self.labels))
-        elif groups.values.dtype.kind in "iu":
-            _text.plain_numbers(ax.xaxis, whole=True)
+        else:
+            _text.plain_numbers(ax.xaxis, whole=groups.values.dtype.kind in "iu")
         if groups.name is not None:
             _text.write_xlabel(ax, _legend.groups_title(groups).replace("_", " "))
 
