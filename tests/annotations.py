@@ -6,7 +6,8 @@ from typing import Any, Self
 from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
-    Buffer Convention Recorder action_histogram append concat episode episode_table from_episodes from_rollout init_buffer plot_action_histogram
+    Buffer Convention Recorder action_entropy action_histogram action_rates action_transitions append concat episode episode_table from_episodes from_rollout init_buffer plot_action_entropy plot_action_histogram
+    plot_action_rates plot_action_transitions
     plot_returns plot_state_trace plot_survival returns stack_fields state_trace survival to_dataframe to_dataset transitions validate
 """.split()
 

@@ -20,11 +20,16 @@ from trajlab.dataset.concat import concat
 from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.action_transitions import action_transitions
+from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
+from trajlab.plot.action_transitions import plot_action_transitions
+from trajlab.plot.action_rates import plot_action_rates
+from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
@@ -35,7 +40,10 @@ __all__ = [
     "Buffer",
     "Convention",
     "Recorder",
+    "action_entropy",
     "action_histogram",
+    "action_rates",
+    "action_transitions",
     "append",
     "concat",
     "episode",
@@ -43,7 +51,10 @@ __all__ = [
     "from_episodes",
     "from_rollout",
     "init_buffer",
+    "plot_action_entropy",
     "plot_action_histogram",
+    "plot_action_rates",
+    "plot_action_transitions",
     "plot_returns",
     "plot_state_trace",
     "plot_survival",

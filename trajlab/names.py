@@ -91,6 +91,10 @@ LOWER = "lower"
 UPPER = "upper"
 MEDIAN = "median"
 RESTRICTED_MEAN = "restricted_mean"
+NEXT_VALUE = "next_value"
+NEXT_LABEL = "next_label"
+PROBABILITY = "probability"
+ENTROPY = "entropy"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -98,7 +102,11 @@ TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES
+PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROBABILITY})
+"""Names that counts of pairs of actions have for themselves."""
+RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
+"""Names that rates of actions over time, and their entropy, have for themselves."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | PAIR_NAMES | RATE_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
