@@ -22,6 +22,8 @@ from trajlab.analysis.summary import summary
 from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.action_transitions import action_transitions
+from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
@@ -29,6 +31,9 @@ from trajlab.analysis.learning import learning_curve
 
 # Plot
 from trajlab.plot.actions import plot_action_histogram
+from trajlab.plot.action_transitions import plot_action_transitions
+from trajlab.plot.action_rates import plot_action_rates
+from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
@@ -41,7 +46,10 @@ __all__ = [
     "Buffer",
     "Convention",
     "Recorder",
+    "action_entropy",
     "action_histogram",
+    "action_rates",
+    "action_transitions",
     "append",
     "concat",
     "episode",
@@ -52,7 +60,10 @@ __all__ = [
     "learning_curve",
     "outcomes",
     "outliers",
+    "plot_action_entropy",
     "plot_action_histogram",
+    "plot_action_rates",
+    "plot_action_transitions",
     "plot_learning_curve",
     "plot_outcomes",
     "plot_returns",

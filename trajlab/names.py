@@ -97,6 +97,10 @@ ESTIMATE = "estimate"
 STATISTIC = "statistic"
 LEFT_OUT = "left_out"
 """A variable of a learning curve, and an attribute of results."""
+NEXT_VALUE = "next_value"
+NEXT_LABEL = "next_label"
+PROBABILITY = "probability"
+ENTROPY = "entropy"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -108,7 +112,11 @@ OUTCOME_NAMES = frozenset({COUNT, SHARE, FIRST, LAST})
 """Names that outcomes have for themselves."""
 LEARNING_NAMES = frozenset({STATISTIC, ESTIMATE, LOWER, UPPER, N, LEFT_OUT, FIRST, LAST})
 """Names that a learning curve has for itself."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES
+PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROBABILITY})
+"""Names that counts of pairs of actions have for themselves."""
+RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
+"""Names that rates of actions over time, and their entropy, have for themselves."""
+RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES | PAIR_NAMES | RATE_NAMES
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"

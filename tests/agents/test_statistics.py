@@ -47,6 +47,32 @@ def assert_histogram(ds, world, episodes):
     assert binned.attrs["num_nan"] == 0
 
 
+def assert_pairs_and_rates(ds, world, episodes):
+    """Check pairs of actions, and counts of actions at each step, for each agent."""
+    pairs, rates, entropy = tl.action_transitions(ds)["count"], tl.action_rates(ds), tl.action_entropy(ds)
+    assert pairs.dims == ("agent", "value", "next_value")
+    assert rates["n"].dims == entropy["n"].dims == ("time", "agent")
+    for k, agent in enumerate(world.agents):
+        want = {}
+        for one in episodes:
+            taken = world.action[one.rows, one.env, k]
+            for t in range(len(taken) - 1):
+                if one.alive[t, k] and one.alive[t + 1, k]:
+                    pair = (int(taken[t]), int(taken[t + 1]))
+                    want[pair] = want.get(pair, 0) + 1
+        got = pairs.sel(agent=agent)
+        assert {(a, b): int(got.sel(value=a, next_value=b)) for a, b in want} == want
+        assert got.sum() == sum(want.values())
+        for t in range(rates.sizes["time"]):
+            values, counts = np.unique(cells(world, episodes, "action", k, t), return_counts=True)
+            at = rates.isel(time=t).sel(agent=agent)
+            assert at["n"] == at["count"].sum() == counts.sum()
+            assert at["count"].sel(value=values).values.tolist() == counts.tolist()
+            share = counts / counts.sum() if len(counts) else np.array([np.nan])
+            bits = entropy["entropy"].isel(time=t).sel(agent=agent)
+            np.testing.assert_allclose(bits, (share * np.log2(1 / share)).sum(), atol=1e-12)
+
+
 def assert_trace(trace, world, episodes, levels=(0.1, 0.5, 0.9)):
     """Check n, mean, deviation and quantiles at each step, for each agent."""
     assert trace["n"].dims == ("time", "agent")
@@ -81,6 +107,12 @@ def assert_returns(got, world, episodes, discount=1.0):
 @examples(40)
 def test_histograms(world, form):
     assert_histogram(record(poisoned(world), form), world, live(world))
+
+
+@given(worlds(), st.sampled_from(FORMS))
+@examples(40)
+def test_pairs_and_rates(world, form):
+    assert_pairs_and_rates(record(poisoned(world), form), world, live(world))
 
 
 @given(worlds(), st.sampled_from(FORMS))

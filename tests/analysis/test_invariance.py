@@ -20,6 +20,9 @@ def recorded(chunk, edges, columns=slice(None)):
 STATISTICS = {
     "histogram": lambda ds: tl.action_histogram(ds, by="end_reason"),
     "bins": lambda ds: tl.action_histogram(ds, "obs", bins=7),
+    "pairs": lambda ds: tl.action_transitions(ds, by="end_reason"),
+    "rates": lambda ds: tl.action_rates(ds, by="complete"),
+    "entropy": lambda ds: tl.action_entropy(ds),
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),

@@ -20,7 +20,7 @@ from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, bin
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.discrete import as_discrete, discrete_kind, either
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels, on_space
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
@@ -160,10 +160,7 @@ def _count_values(
         counter.add(values, groups.index(batch), either(missing, dead))
     _report_nan(num_nan, name)
     values, counts = counter.result()
-    if labels is None:
-        values, counts = on_space(values, counts, ds[name].attrs)
-    else:
-        values, counts = on_labels(values, counts, labels, name)
+    values, counts = list_values(values, counts, labels, ds[name].attrs, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords: dict[str, Any] = {VALUE: (VALUE, values, attrs)}
     if labels is not None:

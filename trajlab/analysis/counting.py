@@ -1,5 +1,7 @@
 """Kernels that count: how often each value, or each bin, occurs in arrays that come batch by batch."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 MAX_DENSE = 2**16
@@ -18,8 +20,9 @@ class ValueCounter:
     counts : array (group, component, value) int64
     """
 
-    def __init__(self, groups: int = 1, components: int = 1) -> None:
-        """Start with nothing counted."""
+    def __init__(self, groups: int = 1, components: int = 1, check: Callable[[int], None] = lambda _: None) -> None:
+        """Start with nothing counted; `check` is called with the number of values before room is made for them."""
+        self._check = check
         self.values: np.ndarray = np.zeros(0, np.int64)
         self.counts = np.zeros((groups, components, 0), np.int64)
 
@@ -41,26 +44,35 @@ class ValueCounter:
             missing = None if missing is None else missing[kept]
         if not values.size:
             return
-        seen, codes = _coded(values)
+        seen, codes = coded(values)
         rows, components = self.counts.shape[:2]
+        if len(seen) > FEW or rows * components * len(seen) > 4 * values.size + MAX_DENSE:
+            seen, codes = only_occurring(seen, codes, missing)
+            self._check(len(self._with(seen)))
         index = _table_index(codes, group, len(seen))
         size = rows * components * len(seen)
         if missing is not None:
             index = np.where(missing, np.intp(size), index)  # counted behind the others: faster than to leave them out
-        counts = np.bincount(index.reshape(-1), minlength=size)[:size]
-        self._merge(seen, counts.reshape(rows, components, len(seen)))
+        counts = np.bincount(index.reshape(-1), minlength=size)[:size].reshape(rows, components, len(seen))
+        occurs = counts.any(axis=(0, 1))
+        self._merge(seen[occurs], counts if occurs.all() else counts[..., occurs])
+
+    def _with(self, values: np.ndarray) -> np.ndarray:
+        """Return the values seen so far, and others, ascending."""
+        return np.union1d(self.values, values) if len(self.values) else values
 
     def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Add counts (group, component, value) of distinct values, ascending."""
-        if not len(self.values):
-            self.values, self.counts = values, counts.astype(np.int64)
-            return
-        if not np.array_equal(values, self.values):
-            union = np.union1d(self.values, values)
+        union = values if np.array_equal(values, self.values) else self._with(values)
+        if len(union) > len(self.values):
+            self._check(len(union))
             wider = np.zeros((*self.counts.shape[:2], len(union)), np.int64)
             wider[..., np.searchsorted(union, self.values)] = self.counts
             self.values, self.counts = union, wider
-        self.counts[..., np.searchsorted(self.values, values)] += counts
+        if len(values) == len(self.values):
+            self.counts += counts
+        else:
+            self.counts[..., np.searchsorted(self.values, values)] += counts
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the values that occurred, ascending, and their counts (group, component, value)."""
@@ -68,7 +80,7 @@ class ValueCounter:
         return self.values[occurred], self.counts[..., occurred]
 
 
-def _coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return candidate values, ascending, and the place of each element among them (same shape)."""
     if values.dtype.kind == "b":
         return np.array([False, True]), values.view(np.uint8)
@@ -83,6 +95,15 @@ def _coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(largest + 1, dtype=wide), values
     codes = (values.astype(wide) - wide(smallest)).astype(np.intp)
     return np.arange(largest - smallest + 1, dtype=wide) + wide(smallest), codes
+
+
+def only_occurring(
+    seen: np.ndarray, codes: np.ndarray, missing: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the candidates that occur, and the place of each element among them; any where it is `missing`."""
+    counted = (codes if missing is None else codes[~missing]).reshape(-1)
+    occurs = np.bincount(counted.astype(np.intp, copy=False), minlength=len(seen)) > 0
+    return seen[occurs], np.maximum(np.cumsum(occurs) - 1, 0)[codes]
 
 
 def _sorted_codes(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

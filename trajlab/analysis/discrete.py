@@ -10,6 +10,9 @@ from trajlab.dataset.flat import iter_flat
 from trajlab.names import RECORDED_DTYPE_ATTR
 from trajlab.padding import shown_as
 
+MAX_DISTINCT = 1024
+"""More values than this are not told apart where each has a row of its own, or a curve."""
+
 _DTYPES = {"b": np.dtype(bool), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
@@ -33,6 +36,26 @@ def discrete_kind(ds: xr.Dataset, name: str) -> str | None:
     if kind == "O":
         return _kind_of_objects(ds, name, was)
     return _kind_of_floats(ds, name, was) if kind == "f" and was in ("b", "i", "u") else None
+
+
+def require_discrete(ds: xr.Dataset, name: str, what: str) -> str:
+    """Return `discrete_kind` of a field; raise ValueError where it is continuous."""
+    kind = discrete_kind(ds, name)
+    if kind is None:
+        raise ValueError(
+            f"{what}: {name!r} is continuous ({ds[name].dtype}); expected integers, bools or text. Cut it first, as in "
+            f"ds.assign(low=(ds[{name!r}] < 0).where(ds.mask, False))"
+        )
+    return kind
+
+
+def require_few(number: int, name: str, what: str) -> None:
+    """Raise ValueError where a field has more than `MAX_DISTINCT` values."""
+    if number > MAX_DISTINCT:
+        raise ValueError(
+            f"{what}: {name!r} has {number:,} distinct values or more; expected at most {MAX_DISTINCT:,}. Join some "
+            f"first, as in ds.assign(joined=(ds[{name!r}] // 100).where(ds.mask, -1))"
+        )
 
 
 def _kind_of_objects(ds: xr.Dataset, name: str, was: str | None) -> str | None:

@@ -43,6 +43,15 @@ def _key(value: Any) -> int | str:
     )
 
 
+def list_values(
+    values: np.ndarray, counts: np.ndarray, labels: dict[Any, str] | None, attrs: Mapping[Any, Any], name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return all values to list, and their counts (..., value): those that `labels` names, or else `on_space`."""
+    if labels is None:
+        return on_space(values, counts, attrs)
+    return on_labels(values, counts, labels, name)
+
+
 def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all whole numbers from the smallest to the largest value, unless they are more than 1,024."""
     if values.dtype.kind not in "iu" or not len(values):

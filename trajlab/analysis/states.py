@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.alive import alive_index, count_alive, place_of
 from trajlab.analysis.common import (
     as_rows,
     field_of,
@@ -141,11 +142,11 @@ def _trace(
     variable = ds[name].variable
     steps, width = len(cells.labels), component_count(variable)
     size = groups.size * steps * alive.num_agents
-    counts = _count(ds, groups, cells, alive)
+    counts = count_alive(ds, groups, cells, alive)
     moments = Moments(size, width // alive.num_agents)
     packer = Packer(counts, moments.width, _packed_dtype(variable.dtype)) if len(quantiles) else None
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
-        index, rows = _alive_rows(_place(batch, groups, cells), batch.values[name], batch, alive)
+        index, rows = _alive_rows(place_of(batch, groups, cells), batch.values[name], batch, alive)
         if index.min(initial=0) < 0:
             index, rows = index[index >= 0], rows[index >= 0]
         moments.add(index, rows)
@@ -169,45 +170,11 @@ def _alive_rows(
     cells = alive.cells(batch)
     if cells is None:
         return index, as_rows(values)
-    return _alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
-
-
-def _alive_index(index: np.ndarray, cells: np.ndarray, alive: AliveRows) -> np.ndarray:
-    """Return places ``index * agents + agent`` of what `AliveRows.cells` gave; below 0 where those of `index` are."""
-    row = cells // alive.num_agents
-    return index[row] * alive.num_agents + (cells - row * alive.num_agents)
+    return alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
 
 
 def _packed_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64) if dtype.kind == "O" else dtype
-
-
-def _count(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) -> np.ndarray:
-    """Return how many transitions stand at each place (group * time * agent,), from lengths alone where these tell."""
-    steps = len(cells.labels)
-    if not (groups.fields or alive.needed):
-        group = np.zeros(len(cells.counts), np.intp) if groups.of_episode is None else groups.of_episode
-        kept = group >= 0
-        last = np.bincount(group[kept] * (steps + 1) + cells.counts[kept], minlength=groups.size * (steps + 1))
-        table = last.reshape(groups.size, steps + 1)
-        return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].reshape(-1)
-    counts = np.zeros(groups.size * steps * alive.num_agents, np.int64)
-    for batch in iter_flat(ds, [*groups.fields, *alive.needed]):
-        index, taking_part = _place(batch, groups, cells), alive.cells(batch)
-        index = index if taking_part is None else _alive_index(index, taking_part, alive)
-        counts += np.bincount(index[index >= 0] if groups.fields else index, minlength=len(counts))
-    return counts
-
-
-def _place(batch: FlatBatch, groups: Groups, cells: Cells) -> np.ndarray:
-    """Return the place ``group * len(time) + step`` of each transition, below 0 for one in no group."""
-    labels = cells.labels
-    if labels[-1] - labels[0] == len(labels) - 1:
-        step = batch.time - labels[0] if labels[0] else batch.time
-    else:
-        step = np.searchsorted(labels, batch.time)
-    group = groups.index(batch)
-    return step if group is None else step + group * len(labels)
 
 
 def _report_nan(mean: np.ndarray, counts: np.ndarray, name: str) -> None:

@@ -50,6 +50,13 @@ class Cells:
         """Return the positions along `time` of steps counted in label order."""
         return steps if self.order is None else self.order[steps]
 
+    def steps_of(self, time: np.ndarray) -> np.ndarray:
+        """Return the place of labels of `time` among `labels`."""
+        labels = self.labels
+        if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
+            return time - labels[0] if labels[0] else time
+        return np.searchsorted(labels, time)
+
     def span(self, start: int, stop: int) -> "CellSpan":
         """Return transitions `start` to `stop`, counted through episode after episode."""
         first = int(np.searchsorted(self.offsets, start, side="right")) - 1

@@ -34,11 +34,15 @@ class FlatBatch:
         The fields, each in the dtype in which the Dataset shows it.
     find_episode, find_time : callable
         Return `episode`, and `time`; each called when that one is first asked for.
+    start : int or None
+        Number of the first transition, all counted through episode after episode, where those of the batch follow
+        each other in this order; None where they may not.
     """
 
     values: Mapping[str, np.ndarray]
     find_episode: Callable[[], np.ndarray]
     find_time: Callable[[], np.ndarray]
+    start: int | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -51,9 +55,9 @@ class FlatBatch:
         return self.find_time()
 
 
-def _batch(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
+def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
     """Return the batch of a span's transitions."""
-    return FlatBatch(values, lambda: span.episode, lambda: span.time)
+    return FlatBatch(values, lambda: span.episode, lambda: span.time, span.start)
 
 
 def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
@@ -157,7 +161,7 @@ def _cell_batches(cells: Cells, readers: Mapping[str, Reader], size: int) -> Ite
     """Yield batches of `size` transitions, episode after episode."""
     for start in range(0, len(cells), size):
         span = cells.span(start, min(start + size, len(cells)))
-        yield _batch({name: read(span) for name, read in readers.items()}, span)
+        yield batch_of({name: read(span) for name, read in readers.items()}, span)
 
 
 def _cell_reader(variable: xr.Variable) -> Reader | None:
@@ -205,7 +209,7 @@ def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterat
         loaded = part.isel({EPISODE: slice(start, stop), TIME: times}).load()
         valid = np.arange(longest) < counts[:, None]
         span = cells.span(int(cells.offsets[start]), int(cells.offsets[stop]))
-        yield _batch({str(name): v.values[valid] for name, v in loaded.variables.items()}, span)
+        yield batch_of({str(name): v.values[valid] for name, v in loaded.variables.items()}, span)
 
 
 def _stored_chunk(variable: xr.Variable) -> int:
@@ -237,8 +241,17 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
     cells = Cells.of(ds)
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
+    if not fields:
+        return out
     for batch in iter_flat(ds, fields):
-        places = as_slice(cells.offsets[batch.episode] + np.searchsorted(cells.labels, batch.time))
+        places = _places(batch, cells, len(batch.values[fields[0]]))
         for name in fields:
             out[name][places] = batch.values[name]
     return out
+
+
+def _places(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray | slice:
+    """Return where a batch's transitions stand among all, counted through episode after episode."""
+    if batch.start is not None:
+        return slice(batch.start, batch.start + size)
+    return as_slice(cells.offsets[batch.episode] + cells.steps_of(batch.time))

@@ -10,6 +10,7 @@ import xarray as xr
 from trajlab.block.log import Block
 from trajlab.dataset.lazy import lazy_base
 from trajlab.dataset.source import FieldArray, IterationArray, PerTransition, Source
+from trajlab.segment import Episodes
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
@@ -86,7 +87,7 @@ def read_blocks(source: Source, chosen: np.ndarray, variables: Mapping[str, xr.V
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, labels, first, start, stop, chosen, is_full)
+                yield _tile(source, variables, block, labels, first, start, stop, chosen, table, is_full)
 
 
 def _tile(
@@ -98,6 +99,7 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
+    table: Episodes,
     is_full: bool,
 ) -> Tile:
     """Return rows `start` to `stop` of the log, and what locates them."""
@@ -114,7 +116,7 @@ def _tile(
 
     @functools.cache
     def time() -> np.ndarray:
-        return wanted(np.repeat(np.arange(start, stop), width)) - source.episodes.start[chosen][wanted(here())]
+        return wanted(np.repeat(np.arange(start, stop), width)) - table.start.take(episode())
 
     values = {}
     for name, variable in variables.items():

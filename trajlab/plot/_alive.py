@@ -1,4 +1,4 @@
-"""The strip beneath a trace that shows how many episodes are alive."""
+"""Curves over the steps of an episode: lone steps of theirs, and the strip beneath of how many episodes are alive."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,3 +43,11 @@ def draw_alive(
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)
     _text.plain_numbers(ax.xaxis, whole=True)
+
+
+def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:
+    """Mark where a curve has no neighbour to draw a line to."""
+    there = np.isfinite(np.concatenate([[np.nan], curve, [np.nan]]))
+    lone = there[1:-1] & ~there[:-2] & ~there[2:]
+    if lone.any():
+        ax.plot(time[lone], curve[lone], color=color, linestyle="none", marker="o", markersize=4, zorder=4)

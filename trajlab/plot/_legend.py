@@ -100,7 +100,7 @@ def _write_inside(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Se
     else:
         rows = max(int((MAX_SHARE * height / points - 1.5) / 1.6) - (title is not None), 1)
         columns = -(-len(labels) // rows)
-        texts = [safe(_shortened(label, width / points / columns - 3.2)) for label in labels]
+        texts = [safe(shortened(label, _letters_within(label, width / points / columns - 3.2))) for label in labels]
         share = MAX_SHARE
     style: dict[str, Any] = {"loc": "upper center", "fontsize": points, "title_fontsize": points, "frameon": False}
     ax.legend(handles, texts, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
@@ -121,9 +121,8 @@ def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[s
     return [safe("\n".join(lines)) for lines in broken], columns, rows
 
 
-def _shortened(label: str, room: float) -> str:
-    """Return a label that fits, its middle left out where it does not."""
-    most = _letters_within(label, room)
+def shortened(label: str, most: int) -> str:
+    """Return a label of at most so many letters, its middle left out where it has more."""
     if len(label) <= most:
         return label
     tail = most * 2 // 3

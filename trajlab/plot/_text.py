@@ -57,6 +57,11 @@ def label_of(variable: xr.DataArray) -> str:
     return with_units(str(variable.attrs.get("long_name", name)), variable.attrs.get("units"))
 
 
+def time_label(time: xr.DataArray) -> str:
+    """Return what stands along the steps of an episode."""
+    return safe(label_of(time) if "units" in time.attrs else "time [steps]")
+
+
 def count_text(attrs: Mapping[str, Any]) -> str:
     """Return ``"500 episodes (12 cut, 3 from mid-way)"``."""
     episodes = attrs[NUM_EPISODES_ATTR]
@@ -66,8 +71,11 @@ def count_text(attrs: Mapping[str, Any]) -> str:
     return f"{text} ({notes})" if notes else text
 
 
-def write_title(panels: Panels, lines: Sequence[str]) -> None:
-    """Write a title over all panels of a figure of our own, or over the first of the Axes given."""
+def write_title(panels: Panels, lines: Sequence[str], *, centered: bool = False) -> None:
+    """Write a title over all panels of a figure of our own, or over the first of the Axes given.
+
+    Unless it is to be `centered`, it stands at the right of bars that lie on their side.
+    """
     first = panels.axes[0]
     figure: Any = panels.figure
     if figure is not None and len(panels.axes) > 1:
@@ -77,8 +85,16 @@ def write_title(panels: Panels, lines: Sequence[str]) -> None:
     root: Any = first.get_figure(root=True)
     inches = first.get_position().width * root.get_figwidth() if figure is None else figure.get_figwidth() * 0.85
     points = points_of("axes.labelsize") * (1.0 if inches > NARROW else 0.85)
-    sideways = first.yaxis_inverted()  # long names to its left make the Axes narrow, and leave room there
+    sideways = (
+        first.yaxis_inverted() and not centered
+    )  # long names to its left make the Axes narrow, and leave room there
     first.set_title(_wrapped(lines, inches, points), fontsize=points, loc="right" if sideways else "center")
+
+
+def write_panel_title(ax: "matplotlib.axes.Axes", lines: Sequence[str]) -> None:
+    """Write what one of several panels shows above it, broken where a line is longer than the panel is wide."""
+    points = 0.9 * points_of("axes.labelsize")
+    ax.set_title(_wrapped(lines, _width(ax) / 72, points), fontsize=points)
 
 
 def points_of(option: str) -> float:
@@ -127,10 +143,22 @@ def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str
     return ["\n".join(textwrap.wrap(label, max(room, 12))) for label in labels]
 
 
-def _width(ax: "matplotlib.axes.Axes") -> float:
-    """Return how wide the Axes are, in points."""
+def label_rows(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
+    """Write a text at places along y, only some where they are many."""
+    most = max(int(size_of(ax)[1] / (1.3 * points_of("ytick.labelsize"))), 2)
+    step = -(-len(labels) // most)
+    ax.set_yticks(np.asarray(places)[::step], [safe(label) for label in list(labels)[::step]])
+
+
+def size_of(ax: "matplotlib.axes.Axes") -> tuple[float, float]:
+    """Return how wide and how high the Axes are, in points."""
     root: Any = ax.get_figure(root=True)
-    return ax.get_position().width * root.get_figwidth() * 72
+    box = ax.get_position()
+    return box.width * root.get_figwidth() * 72, box.height * root.get_figheight() * 72
+
+
+def _width(ax: "matplotlib.axes.Axes") -> float:
+    return size_of(ax)[0]
 
 
 def plain_numbers(axis: Any, *, whole: bool = False) -> None:

@@ -17,7 +17,7 @@ from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.views import unknown_episode
 from trajlab.names import EPISODE, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import draw_alive, split_strip
+from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -190,16 +190,8 @@ def _draw(
         (line,) = ax.plot(time, mean, **_style.merged(Line2D, style, kwargs))
         handles["mean"] = line
         handles[f"group {group}"] = line
-        _mark_lone_steps(ax, time, mean, color)
+        mark_lone_steps(ax, time, mean, color)
     return handles
-
-
-def _mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, mean: np.ndarray, color: Any) -> None:
-    """Mark a mean that has no neighbour to draw a line to."""
-    there = np.isfinite(np.concatenate([[np.nan], mean, [np.nan]]))
-    lone = there[1:-1] & ~there[:-2] & ~there[2:]
-    if lone.any():
-        ax.plot(time[lone], mean[lone], color=color, linestyle="none", marker="o", markersize=4, zorder=4)
 
 
 def _band_name(result: xr.Dataset, pair: int) -> str:
@@ -227,14 +219,14 @@ def _label(
     """Name the axes and write the title, which says what is `drawn` where the legend names groups."""
     title = title_of(ds, name)
     units = component_units(ds, name)
-    time = _text.label_of(result[TIME]) if "units" in result[TIME].attrs else "time [steps]"
+    time = _text.time_label(result[TIME])
     columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
         _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.figure is None or number >= len(titles) - columns:
-            strip.set_xlabel(_text.safe(time))
+            strip.set_xlabel(time)
     what = sorted(drawn, key=lambda key: key != "mean")
     singly = [f"{num_singles} drawn singly"] if num_singles else []
     alive = f"n: {result['n'].attrs['long_name']}"

@@ -366,10 +366,10 @@ class Recorder:
         --------
         >>> import numpy as np, trajlab as tl
         >>> rec = tl.Recorder(convention=tl.Convention(autoreset="next_step"))
-        >>> obs = np.tile([0.0, 1.0, 2.0], 20)[:, None]  # (T, N) = (60, 1); each episode starts at 0
+        >>> obs = np.tile([0.0, 1.0, 2.0], 20)[:, None] * np.ones(4)  # (T, N) = (60, 4); each episode starts at 0
         >>> rec.record({"obs": obs, "done": obs == 2.0})
         >>> [(finding.name, finding.count, finding.of) for finding in rec.check()]
-        [('no_reset_row', 19, 19)]
+        [('no_reset_row', 64, 64)]
         """
         with self._lock:
             self._pull()

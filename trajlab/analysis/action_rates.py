@@ -1,0 +1,243 @@
+"""Which actions are taken at each step, over the episodes that are still alive, and how evenly."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.alive import count_alive, place_of
+from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
+from trajlab.analysis.counting import ValueCounter
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
+from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells
+from trajlab.dataset.fields import component_count
+from trajlab.dataset.flat import iter_flat
+from trajlab.errors import warn_user
+from trajlab.names import AGENT, COUNT, ENTROPY, LABEL, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
+
+
+def action_rates(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    labels: LabelsArgument = None,
+) -> xr.Dataset:
+    """Return the share that each action has at each step, over the episodes that are still alive.
+
+    At step `t` these are the `n` episodes longer than `t`, those cut later than `t` too; for a field of agents, those
+    in which the agent still takes part. An episode recorded from mid-way (`start_seen` is False) counts from its first
+    recorded step.
+
+    The population changes as episodes end: a share may rise because those that acted otherwise are gone. Read it
+    together with `n`.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        The action, or any other field of integers, bools or text; each of its components is counted by itself.
+    by, groups
+        As in `action_histogram`. Where `by` differs from step to step, `n` counts the transitions of a group.
+    labels : sequence or mapping, optional
+        As in `action_histogram`.
+
+    Returns
+    -------
+    Dataset
+        `count`, int64, and `share`, float64, dims (by, time, ..., value) with the field's own dims between: the count
+        as a part of all that were counted at that step (NaN where none were). `n`, int64, dims (by, time), and
+        `agent` for a field of agents. `value` is as in `action_histogram`, with the coordinate `label` where there
+        are `labels`. A NaN counts for no action; the attribute `num_nan` and a warning say how many there are.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    TypeError
+        When `labels` is a single text.
+    ValueError
+        When the field is continuous or has more than 1,024 distinct values, `labels` or `groups` do not fit it, or a
+        dim of it has a name that the result uses itself.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"action": np.array([0, 1])}, {"action": np.array([1])}])
+    >>> rates = tl.action_rates(ds)
+    >>> rates["share"].values, rates["n"].values
+    (array([[0.5, 0.5],
+           [0. , 1. ]]), array([2, 1]))
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    return grouped_rates(ds, name, make_groups(ds, by, groups), labels)
+
+
+def action_entropy(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+) -> xr.Dataset:
+    r"""Return how evenly actions are spread at each step, over the episodes that are still alive, in bits.
+
+    It is the entropy of the shares `p` that `action_rates` returns:
+
+    .. math:: H_t = -\sum_a p_{a,t} \log_2 p_{a,t}
+
+    0 bits: all of them take the same action at that step; :math:`\log_2 K` bits: each of `K` actions equally often. It
+    is not the entropy of the policy at a state, since episodes are in different states at the same step. Few
+    episodes make it too small: `n` of them reach :math:`\log_2 n` bits at most. Read it together with `n`.
+
+    Parameters
+    ----------
+    ds, field, by, groups
+        As in `action_rates`. Each component of the field is counted by itself.
+
+    Returns
+    -------
+    Dataset
+        `entropy`, float64 in bits, dims (by, time, ...) with the field's own dims last, NaN where no action was
+        counted; and `n`, int64, as in `action_rates`. A NaN counts for no action; the attribute `num_nan` and a
+        warning say how many there are.
+
+    Raises
+    ------
+    KeyError, ValueError
+        As `action_rates`.
+
+    References
+    ----------
+    Shannon, "A mathematical theory of communication", Bell System Technical Journal 27 (1948), section 6.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"action": np.array([0, 1])}, {"action": np.array([1])}])
+    >>> tl.action_entropy(ds)["entropy"].values
+    array([1., 0.])
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    return grouped_entropy(ds, name, make_groups(ds, by, groups))
+
+
+def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.Dataset:
+    """Return `action_rates` of the field called `name` for groups that were made already."""
+    names = check_labels(labels)
+    counted = _count(ds, name, groups, "action_rates")
+    values, counts = list_values(counted.values, counted.counts, names, ds[name].attrs, name)
+    with np.errstate(invalid="ignore"):
+        share = counts / counts.sum(axis=-1, keepdims=True)
+    dims = (*groups.dims, TIME, *inner_dims(ds, name), VALUE)
+    shape = (*_lead(ds, groups), *ds[name].shape[2:], len(values))
+    variables: dict[str, Any] = {
+        COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
+        SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),
+    }
+    coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
+    if names is not None:
+        coords[LABEL] = (VALUE, np.array([names[value] for value in values.tolist()], str))
+    return _labelled(ds, name, groups, counted, variables, coords, "action_rates")
+
+
+def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups) -> xr.Dataset:
+    """Return `action_entropy` of the field called `name` for groups that were made already."""
+    counted = _count(ds, name, groups, "action_entropy")
+    dims = (*groups.dims, TIME, *inner_dims(ds, name))
+    bits = entropy_bits(counted.counts).reshape(*_lead(ds, groups), *ds[name].shape[2:])
+    attrs = {"long_name": f"entropy of {title_of(ds, name)}", "units": "bits"}
+    return _labelled(ds, name, groups, counted, {ENTROPY: (dims, bits, attrs)}, {}, "action_entropy")
+
+
+def entropy_bits(counts: np.ndarray) -> np.ndarray:
+    """Return the entropy (...) in bits of counts (..., value), NaN where all of them are 0.
+
+    >>> entropy_bits(np.array([[2, 2, 0], [4, 0, 0]]))
+    array([1., 0.])
+    """
+    total = counts.sum(axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = counts / total[..., np.newaxis]
+        bits = -(share * np.log2(np.where(counts > 0, share, 1.0))).sum(axis=-1)
+    return np.where(total > 0, bits + 0.0, np.nan)  # 0.0 instead of -0.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Counted:
+    """How often each value occurred at each step.
+
+    Attributes
+    ----------
+    values : array (value,)
+        Those that occurred, ascending.
+    counts : array (group * time, component, value) int64
+    alive : array (group * time * agent,) int64
+        How many transitions stand at each place.
+    num_nan : int
+    """
+
+    values: np.ndarray
+    counts: np.ndarray
+    alive: np.ndarray
+    num_nan: int
+
+
+def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
+    """Count each value at each step; `what` names the function in messages."""
+    kind = require_discrete(ds, name, what)
+    require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
+    cells, alive = Cells.of(ds), AliveRows.of(ds, name)
+    counter = ValueCounter(
+        groups.size * len(cells.labels),
+        component_count(ds[name].variable),
+        functools.partial(require_few, name=name, what=what),
+    )
+    num_nan = 0
+    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
+        values, missing = as_discrete(batch.values[name], kind)
+        dead = alive.missing(batch, batch.values[name].shape)
+        if missing is not None:
+            num_nan += int((missing if dead is None else missing & ~dead).sum())
+        counter.add(values, place_of(batch, groups, cells), either(missing, dead))
+    if num_nan:
+        warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
+    return _Counted(*counter.result(), count_alive(ds, groups, cells, alive), num_nan)
+
+
+def _lead(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
+    """Return the sizes of the dims (by, time)."""
+    return (*((groups.size,) if groups.dims else ()), ds.sizes[TIME])
+
+
+def _labelled(
+    ds: xr.Dataset,
+    name: str,
+    groups: Groups,
+    counted: _Counted,
+    variables: dict[str, Any],
+    coords: dict[str, Any],
+    what: str,
+) -> xr.Dataset:
+    """Return variables as a Dataset, with `n`, steps, groups and components."""
+    alive = AliveRows.of(ds, name)
+    of_agents = {} if alive.axis is None else {AGENT: alive.num_agents}
+    n = counted.alive.reshape(*_lead(ds, groups), *of_agents.values())
+    long_name = "episodes alive" if not groups.fields else "transitions"
+    return xr.Dataset(
+        variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},
+        {
+            TIME: (TIME, np.sort(ds[TIME].values), ds[TIME].attrs),
+            **groups.coords(),
+            **inner_coords(ds, name),
+            **coords,
+        },
+        made_by(ds, what, name) | {NUM_NAN_ATTR: counted.num_nan},
+    )

@@ -1,0 +1,52 @@
+"""Panels for each group and component: what they are called, and what is drawn in each."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.groups import Groups
+from trajlab.plot import _legend, _style, _text
+
+
+def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
+    """Return a name for each group and component of a field, all components of a group together.
+
+    Raises
+    ------
+    ValueError
+        When there are more of them than a figure has room for.
+    """
+    components = _text.component_titles(ds, field)
+    _style.check_panels(ds, field, len(components))
+    if groups.name is None:
+        return components
+    count = groups.size * len(components)
+    if count > _style.MAX_PANELS:
+        some = [label.item() for label in groups.labels[:2]]
+        raise ValueError(
+            f"by={groups.name!r} has {groups.size} groups, and {field!r} {len(components)} components: {count} panels; "
+            f"at most {_style.MAX_PANELS} are drawn. Choose or join groups, as in groups={{'some': {some!r}}}"
+        )
+    title = _legend.groups_title(groups)
+    labels = [f"{title}: {label}" for label in _legend.group_labels(groups)]
+    return [f"{label}, {name}" if len(components) > 1 else label for label in labels for name in components]
+
+
+def by_panel(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last: Sequence[str]) -> np.ndarray:
+    """Return values (panel, *last) of a variable over groups, the dims `inner` and `last`, as `panel_names` orders."""
+    values = variable.transpose(*groups.dims, *inner, *last).values
+    lead = values.shape[: values.ndim - len(last)]
+    return values.reshape(int(np.prod(lead)), *values.shape[len(lead) :])
+
+
+def write_names(
+    panels: _style.Panels, names: Sequence[str], lines: Sequence[str], notes: Sequence[str] | None = None
+) -> None:
+    """Write the title `lines` of a plot, and where there are several panels the name of each, with a note below it."""
+    if len(panels.axes) > 1:
+        for number, (ax, name) in enumerate(zip(panels.axes, names, strict=True)):
+            _text.write_panel_title(ax, [name] if notes is None else [name, notes[number]])
+        if panels.figure is None:
+            lines = [*lines, *panels.axes[0].get_title().split("\n")]
+    _text.write_title(panels, lines, centered=True)

@@ -1,0 +1,129 @@
+"""Curves of the entropy of actions over the steps of an episode."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.action_rates import grouped_entropy
+from trajlab.analysis.common import field_of, inner_dims, title_of
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_groups
+from trajlab.names import ENTROPY, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, TIME, N
+from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+def plot_action_entropy(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    r"""Draw `action_entropy`: how evenly actions are spread at each step, and beneath how many episodes are alive.
+
+    One panel per component. The dotted line is :math:`\log_2 n`, the most that `n` episodes can reach, where it is
+    within the panel: a curve near it tells of few episodes and not of what is done in them.
+
+    Parameters
+    ----------
+    ds, field, by, groups
+        As in `action_entropy`. The legend gives the number of episodes in each group.
+    ax : Axes or sequence of Axes, optional
+        One per component, each of which gives a strip at its bottom to the number of episodes; without, a figure is
+        made.
+    **kwargs
+        For the line: `Axes.plot`.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, in the order of the components, where there is more than one. The strips with the number of
+        episodes are further Axes of the figure, labelled ``"n"``.
+
+    Raises
+    ------
+    KeyError
+        As `action_entropy`.
+    ValueError
+        As `action_entropy`, and when the field has more than 24 components, or `ax` does not hold one Axes for each,
+        or there are more than 24 groups that are no ranges of numbers.
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    components = _text.component_titles(ds, name)
+    _style.check_panels(ds, name, len(components))
+    chosen = make_groups(ds, by, groups)
+    _style.check_groups(ds, chosen)
+    result = grouped_entropy(ds, name, chosen)
+    panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
+    lines = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
+    title = title_of(ds, name)
+    if by is not None and lines:
+        transitions = result[N].sum([dim for dim in result[N].dims if dim != by]).values
+        counts, what = _legend.member_counts(chosen, transitions)
+        _legend.write_legend(panels, lines, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
+    texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
+    if lines:
+        texts[-1] += "; dotted: the most that n can reach"
+    if num_nan := result.attrs[NUM_NAN_ATTR]:
+        texts.append(f"not shown: {num_nan:,} NaN")
+    _panels.write_names(panels, components, texts + _legend.left_out(chosen))
+    return panels.result()
+
+
+def _draw(
+    panels: _style.Panels,
+    ds: xr.Dataset,
+    result: xr.Dataset,
+    groups: Groups,
+    inner: tuple[str, ...],
+    kwargs: dict[str, Any],
+) -> list[Any]:
+    """Draw and label each panel; return one line per group."""
+    from matplotlib.lines import Line2D
+
+    looks = _style.looks_of(ds, panels, groups)
+    bits, alive = (
+        variable.transpose(*inner, *groups.dims, TIME).values.reshape(len(panels.axes), groups.size, result.sizes[TIME])
+        for variable in (result[ENTROPY], result[N].broadcast_like(result[ENTROPY]))
+    )
+    time = result[TIME].values
+    lines: list[Any] = []
+    for number, ax in enumerate(panels.axes):
+        strip = split_strip(ax)
+        lines = []
+        if not (result.attrs[NUM_TRANSITIONS_ATTR] and groups.size):
+            _text.write_empty(ax)
+        else:
+            top = max(1.1 * float(np.nanmax(bits, initial=0)), 1.0)
+            for curve, n, look in zip(bits[number], alive[number], looks, strict=True):
+                most = np.log2(np.maximum(n, 1), where=n > 0, out=np.full(len(n), np.nan))
+                ax.plot(time, most, color=look.color, linewidth=1.0, linestyle=":", zorder=3)
+                style = {"color": look.color, "linewidth": 1.6, "linestyle": look.linestyle, "zorder": 4}
+                lines += ax.plot(time, curve, **_style.merged(Line2D, style, kwargs))
+                mark_lone_steps(ax, time, curve, look.color)
+            ax.set_ylim(-0.02 * top, top)
+        draw_alive(strip, time, alive[number], groups.name, looks)
+        _label(panels, number, ax, strip, result)
+    return lines
+
+
+def _label(
+    panels: _style.Panels,
+    number: int,
+    ax: "matplotlib.axes.Axes",
+    strip: "matplotlib.axes.Axes",
+    result: xr.Dataset,
+) -> None:
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    if number % columns == 0:
+        _text.write_ylabel(panels, ax, "entropy [bits]")
+        strip.set_ylabel("n")
+    if panels.figure is None or number >= len(panels.axes) - columns:
+        strip.set_xlabel(_text.time_label(result[TIME]))

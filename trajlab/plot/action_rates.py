@@ -1,0 +1,144 @@
+"""Shares of actions over the steps of an episode, stacked."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.action_rates import grouped_rates
+from trajlab.analysis.common import field_of, inner_dims, title_of
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.labels import LabelsArgument
+from trajlab.names import COUNT, LABEL, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
+from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot._alive import draw_alive, split_strip
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+MAX_AREAS = 8
+"""Where there are more actions, the most frequent ones have a colour each and the others one together."""
+
+
+def plot_action_rates(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    labels: LabelsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `action_rates`: the share of each action at each step, stacked, and beneath how many episodes are alive.
+
+    One panel for each group and component. Where there are more than 8 actions, the 7 most frequent ones have a
+    colour each, and the others are one grey area.
+
+    Parameters
+    ----------
+    ds, field, by, groups, labels
+        As in `action_rates`.
+    ax : Axes or sequence of Axes, optional
+        One per group and component, all components of a group together, each of which gives a strip at its bottom
+        to the number of episodes; without, a figure is made.
+    **kwargs
+        For the areas: `Axes.stairs`.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, group by group, where there is more than one. The strips with the number of episodes are further
+        Axes of the figure, labelled ``"n"``.
+
+    Raises
+    ------
+    KeyError, TypeError
+        As `action_rates`.
+    ValueError
+        As `action_rates`, and when there are more than 24 panels, or `ax` does not hold one Axes for each.
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    chosen = make_groups(ds, by, groups)
+    names = _panels.panel_names(ds, name, chosen) or [name]
+    result = grouped_rates(ds, name, chosen, labels)
+    panels = _style.make_panels(len(names), ax, mend=_style.select_mend(ds, name))
+    strips = [split_strip(ax_) for ax_ in panels.axes]
+    lines = [f"{title_of(ds, name)}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
+    if result.attrs[NUM_TRANSITIONS_ATTR] and chosen.size:
+        areas, texts = _areas(result)
+        handles = _draw(panels, strips, result, chosen, inner_dims(ds, name), areas, kwargs)
+        _label(panels, strips, result)
+        _legend.write_legend(panels, handles, texts, title_of(ds, name))
+    else:
+        for ax_, strip in zip(panels.axes, strips, strict=True):
+            _text.write_empty(ax_)
+            draw_alive(strip, np.zeros(0), np.zeros((0, 0), np.int64), None, [])
+        _label(panels, strips, result)
+    if num_nan := result.attrs[NUM_NAN_ATTR]:
+        lines.append(f"not shown: {num_nan:,} NaN")
+    _panels.write_names(panels, names, lines + _legend.left_out(chosen))
+    return panels.result()
+
+
+def _areas(result: xr.Dataset) -> tuple[np.ndarray, list[str]]:
+    """Return which values (value, area) are drawn together, and what the areas are called."""
+    texts = [str(text) for text in result[LABEL if LABEL in result.coords else VALUE].values]
+    if len(texts) <= MAX_AREAS:
+        return np.eye(len(texts)), texts
+    totals = result[COUNT].sum([dim for dim in result[COUNT].dims if dim != VALUE]).values
+    single = np.sort(np.argsort(-totals, kind="stable")[: MAX_AREAS - 1])
+    areas = np.eye(len(texts))[:, single]
+    rest = 1 - areas.sum(axis=1)
+    return np.column_stack([areas, rest]), [*(texts[value] for value in single), f"{len(texts) - len(single)} others"]
+
+
+def _draw(
+    panels: _style.Panels,
+    strips: Sequence["matplotlib.axes.Axes"],
+    result: xr.Dataset,
+    groups: Groups,
+    inner: Sequence[str],
+    areas: np.ndarray,
+    kwargs: dict[str, Any],
+) -> list[Any]:
+    """Draw the areas of each panel, and the strips; return one artist per area."""
+    from matplotlib.patches import StepPatch
+
+    time = result[TIME].values
+    edges = np.append(time, time[-1] + 1) - 0.5
+    shares = _panels.by_panel(result[SHARE], groups, inner, (TIME, VALUE)) @ areas
+    alive = _panels.by_panel(result[N].broadcast_like(result[SHARE].isel({VALUE: 0})), groups, inner, (TIME,))
+    handles: list[Any] = []
+    for ax, strip, share, n in zip(panels.axes, strips, shares, alive, strict=True):
+        tops = np.cumsum(share, axis=1).T
+        colors = [*_style.cycle(ax)[: len(tops)]]
+        if len(tops) == MAX_AREAS and areas[:, -1].sum() > 1:
+            colors[-1] = _style.neutral(ax)
+        below = np.zeros(len(time))
+        handles = []
+        for top, color in zip(tops, colors, strict=True):
+            style = _style.merged(StepPatch, {"fill": True, "color": color, "linewidth": 0}, kwargs)
+            handles.append(ax.stairs(top, edges, baseline=below, **style))
+            below = top
+        ax.set_xlim(edges[0], edges[-1])
+        draw_alive(strip, time, n[np.newaxis], None, [_style.Look(None)])
+    return handles
+
+
+def _label(panels: _style.Panels, strips: Sequence["matplotlib.axes.Axes"], result: xr.Dataset) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
+        if result.attrs[NUM_TRANSITIONS_ATTR]:
+            ax.set_ylim(0, 1)
+            ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
+            ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        if number % columns == 0:
+            _text.write_ylabel(panels, ax, "share of transitions")
+            strip.set_ylabel("n")
+        if panels.figure is None or number >= len(panels.axes) - columns:
+            strip.set_xlabel(_text.time_label(result[TIME]))

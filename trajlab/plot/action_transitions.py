@@ -1,0 +1,172 @@
+"""Matrices of how often one action follows another."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.action_transitions import grouped_transitions
+from trajlab.analysis.common import field_of, inner_dims, title_of
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import make_groups
+from trajlab.analysis.labels import LabelsArgument
+from trajlab.names import COUNT, LABEL, NEXT_VALUE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
+from trajlab.plot import _legend, _panels, _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+SINGLE, PANEL = (6.0, 4.9), (4.0, 3.5)
+"""Inches of a figure with a single matrix, and of one of several."""
+SMALLEST, LARGEST = 5.5, 9.0
+"""Points of numbers in cells: where there is room for smaller ones only, none are written."""
+LETTERS = (7, 24)
+"""Longer names of actions lose their middle: the first in narrow Axes, the second in wide ones."""
+
+
+def plot_action_transitions(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    labels: LabelsArgument = None,
+    normalize: bool = True,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `action_transitions` as a matrix: a row for each action, a column for the next one.
+
+    One panel for each group and component, all in the colours of one bar. Where there is room the numbers stand in
+    the cells. A row of an action that nothing followed is grey: it has no probabilities.
+
+    Parameters
+    ----------
+    ds, field, by, groups, labels
+        As in `action_transitions`.
+    normalize : bool
+        Draw `probability`, so that rows sum to 1; else `count`.
+    ax : Axes or sequence of Axes, optional
+        One per group and component, all components of a group together; they give room to the colour bar. Without, a
+        figure is made.
+    **kwargs
+        For the matrices: `Axes.imshow`, as ``cmap="magma"`` or ``norm="log"``.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, group by group, where there is more than one. The colour bar is a further Axes of the figure,
+        labelled ``"<colorbar>"``.
+
+    Raises
+    ------
+    KeyError, TypeError
+        As `action_transitions`.
+    ValueError
+        As `action_transitions`, and when there are more than 24 panels, or `ax` does not hold one Axes for each.
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    chosen = make_groups(ds, by, groups)
+    names = _panels.panel_names(ds, name, chosen) or [name]
+    result = grouped_transitions(ds, name, chosen, labels)
+    panels = _style.make_panels(len(names), ax, size=_size(len(names)), mend=_style.select_mend(ds, name))
+    drawn = result[PROBABILITY if normalize else COUNT]
+    counts, matrices = (
+        _panels.by_panel(variable, chosen, inner_dims(ds, name), (VALUE, NEXT_VALUE))
+        for variable in (result[COUNT], drawn)
+    )
+    if counts.any():
+        _draw(panels, matrices, drawn, kwargs)
+    else:
+        for ax_ in panels.axes:
+            _text.write_empty(ax_, "no pairs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+    pairs = counts.sum(axis=(-2, -1)).tolist()
+    lines = _title(title_of(ds, name), result, pairs, matrices) + _legend.left_out(chosen)
+    if panels.figure is None and counts.any():
+        lines.append(f"colour: {_text.label_of(drawn)}")
+    _panels.write_names(panels, names, lines, [_pairs(count) for count in pairs])
+    return panels.result()
+
+
+def _size(count: int) -> tuple[float, float]:
+    """Return the inches of a figure of so many matrices."""
+    columns = _style.columns_of(count)
+    return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
+
+
+def _pairs(count: int) -> str:
+    return f"{count:,} pair{'' if count == 1 else 's'}"
+
+
+def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwargs: dict[str, Any]) -> None:
+    """Draw matrices (panel, value, next value) of `drawn` in one scale of colours, and name rows and columns."""
+    from matplotlib.image import AxesImage
+
+    defaults: dict[str, Any] = {"cmap": "viridis", "aspect": "auto", "interpolation": "nearest", "origin": "upper"}
+    if "norm" not in kwargs:
+        defaults |= {"vmin": 0, "vmax": float(np.nanmax(matrices))}
+    style = _style.merged(AxesImage, defaults, kwargs)
+    texts = _texts(panels.axes[0], drawn)
+    places = np.arange(len(texts))
+    images = []
+    for ax, matrix in zip(panels.axes, matrices, strict=True):
+        ax.set_facecolor("0.6")  # seen where there is no probability
+        images.append(ax.imshow(matrix, **style))
+        ax.grid(visible=False)
+    root: Any = panels.axes[0].get_figure(root=True)
+    bar = root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    if "norm" not in kwargs:
+        _text.plain_numbers(bar.ax.yaxis)
+    _label(panels, drawn, places, texts)
+    for ax, image in zip(panels.axes, images, strict=True):
+        _write_numbers(ax, image, "{:,.0f}" if drawn.dtype.kind == "i" else "{:.2f}")
+
+
+def _texts(ax: "matplotlib.axes.Axes", drawn: xr.DataArray) -> list[str]:
+    """Return what each value is called, shortened where it would take too much room beside the Axes."""
+    values = drawn[LABEL if LABEL in drawn.coords else VALUE].values
+    room = _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize"))
+    return [_legend.shortened(str(value), int(np.clip(room / 2, *LETTERS))) for value in values]
+
+
+def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
+    """Name rows and columns; in a figure of our own those of the panels at its left and at its bottom."""
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    for number, ax in enumerate(panels.axes):
+        _text.label_ticks(ax, places, texts)
+        _text.label_rows(ax, places, texts)
+        if number % columns == 0:
+            _text.write_ylabel(panels, ax, _text.label_of(drawn[VALUE]))
+        else:
+            ax.tick_params(labelleft=False)
+        if panels.figure is None or number >= len(panels.axes) - columns:
+            _text.write_xlabel(ax, _text.label_of(drawn[NEXT_VALUE]))
+        else:
+            ax.tick_params(labelbottom=False)
+
+
+def _write_numbers(ax: "matplotlib.axes.Axes", image: Any, form: str) -> None:
+    """Write the numbers of a matrix into its cells, each in the form given, where there is room."""
+    matrix = np.ma.filled(image.get_array().astype(float), np.nan)
+    texts = [[form.format(number) for number in row] for row in matrix]
+    longest = max(len(text) for row in texts for text in row)
+    width, height = _text.size_of(ax)
+    points = min(0.85 * width / matrix.shape[1] / (0.62 * longest), 0.6 * height / matrix.shape[0], LARGEST)
+    if points < SMALLEST:
+        return
+    colors = image.to_rgba(matrix)
+    for row, column in zip(*np.nonzero(np.isfinite(matrix)), strict=True):
+        is_bright = float(np.dot(colors[row, column, :3], (0.299, 0.587, 0.114))) > 0.5
+        style = {"color": "black" if is_bright else "white", "fontsize": points, "ha": "center", "va": "center"}
+        ax.text(column, row, texts[row][column], **style)
+
+
+def _title(title: str, result: xr.Dataset, pairs: list[int], matrices: np.ndarray) -> list[str]:
+    """Return the lines over the plot."""
+    counted = f"{_pairs(pairs[0])} in" if len(pairs) == 1 else "pairs in"
+    lines = [f"{title} and the next one: {counted} {_text.count_text(result.attrs)}"]
+    if any(pairs) and np.isnan(matrices).any():
+        lines.append("grey: nothing followed")
+    if num_nan := result.attrs[NUM_NAN_ATTR]:
+        lines.append(f"not shown: {num_nan:,} NaN")
+    return lines
