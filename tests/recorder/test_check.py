@@ -82,6 +82,7 @@ STREAMS = {
         "all rewards but the first are 0": (lambda: paid_once(walk(start="random")), SAME, None),
         "all rewards are 0": (lambda: walk(start="random") | {"reward": np.zeros((120, 4))}, SAME, None),
         "begun in mid-episode": (lambda: walk(start="random", warm_up=3), SAME, None),
+        "a world of two states": (lambda: to_and_fro(walk(envs=8, seed=1), seed=1), SAME, None),
     },
     "early_flags": {
         "starts tell": (
@@ -127,6 +128,7 @@ STREAMS = {
     },
     "late_flags": {
         "starts tell": (lambda: without(late(walk()), "next_obs"), SAME, {"flags": "previous_row"}),
+        "two environments": (lambda: without(late(walk(envs=2)), "next_obs"), SAME, {"flags": "previous_row"}),
         "next observation tells": (lambda: late(walk(start="random")), SAME, {"flags": "previous_row"}),
         "lengths tell": (
             lambda: without(late(walk(start="random", terminates=False, limit=9)), "next_obs"),
@@ -294,6 +296,14 @@ def corridor(envs, size=5, rows=400):
         moved = np.clip(now + np.where(forward, 1, -1), 0, size - 1)
         now = np.where(ends[-1], rng.integers(0, size, envs), moved)
     return {"obs": np.array(places), "terminated": np.array(ends)}
+
+
+def to_and_fro(chunk, seed=0):
+    """Every step leads from one of two states to the other, and episodes start in either."""
+    ended = chunk["terminated"] | chunk["truncated"]
+    starts = np.random.default_rng(seed).integers(0, 2, ended.shape)
+    start = np.take_along_axis(starts, np.cumsum(ended, axis=0) - ended, axis=0)
+    return only(chunk, "reward") | {"obs": (start + chunk["obs"][..., 1].astype(int)) % 2}
 
 
 def at_times_elsewhere(chunk):

@@ -7,12 +7,12 @@ tells where the others really start. Where starts are random, each home is one d
 
 import numpy as np
 
-from trajlab.check.evidence import MIN_CASES, Ends, nearly_all, prints_of
+from trajlab.check.evidence import MIN_CASES, SHARE, Ends, nearly_all, prints_of
 from trajlab.check.finding import Finding, FindingName
 
 MANY = 0.75
 """Of episodes that do not follow a long one, more than so many of one step mean that they are just frequent."""
-CHANCE = 0.005
+CHANCE = 0.01
 """Homes that are more probable by chance tell nothing: one environment's alone never does."""
 
 
@@ -45,7 +45,8 @@ def no_reset_row(ends: Ends) -> Finding | None:
         may_be &= not nearly_all(_goes_on(ends) & _leads_to(ends, "reset row"), ends.length > 1)
     if may_be and nearly_all(is_next, moves):
         return _finding("no_reset_row", f"{what}it is the next episode's first", is_next, moves, mend)
-    elsewhere, is_home = _elsewhere(ends, ends.has_home), ends.same("reset row", "home")
+    # those of one step are passed over, so that what is read as the next starts at home, too
+    elsewhere, is_home = _elsewhere(ends, ends.has_home, share=0.5), ends.same("reset row", "home")
     if nearly_all(is_home, elsewhere):
         if not ends.recording.rules.previous_row:
             mend += ', or Convention(flags="previous_row") if a row carries the flags of the one before'
@@ -91,14 +92,13 @@ def late_flags(ends: Ends) -> Finding | None:
         return None
     mend = 'Convention(flags="previous_row") takes each flag as that of the row before'
     what = "end flags look one row late: "
-    has_more = ends.length > 1
-    elsewhere, is_home = _elsewhere(ends, has_more & ends.has_home), ends.same("last", "home")
+    where = (ends.length > 1) & (ends.length_after > 1)  # of one step: there, a flagged row is an end of its own
+    elsewhere, is_home = _elsewhere(ends, where & ends.has_home), ends.same("last", "home")
     if nearly_all(is_home, elsewhere):
         seen = f"{what}the flagged row shows the observation that episodes start with"
         return _finding("late_flags", seen, is_home, elsewhere, mend)
     if ends.following:
         jumps, goes_on = ~_goes_on(ends), _leads_to(ends, "start")
-        where = has_more & (ends.length_after > 1)  # of one step: there, a flagged row is an end of its own
         if nearly_all(jumps & goes_on, where):
             seen = f"{what}the next observation recorded before the flagged row is another than that row's"
             return _finding("late_flags", seen, jumps & goes_on, where, mend)
@@ -185,11 +185,15 @@ def first_step_lost(ends: Ends) -> Finding | None:
     return Finding("first_step_lost", seen, int(paid.sum()), len(paid), "environments", mend)
 
 
-def _elsewhere(ends: Ends, where: np.ndarray) -> np.ndarray:
-    """Return the cases in which an episode as it is read does not start at home; none where homes tell nothing."""
+def _elsewhere(ends: Ends, where: np.ndarray, *, share: float = SHARE) -> np.ndarray:
+    """Return the cases in which an episode as it is read does not start at home.
+
+    None where homes tell nothing: less than a `share` of the cases start elsewhere, as in a small world, or all homes
+    may be what they are by chance.
+    """
     at_home = ends.same("start", "home")
     elsewhere = where & ~at_home
-    tells = _varies(elsewhere, where) and not _by_chance(ends, at_home, where)
+    tells = np.count_nonzero(elsewhere) >= share * np.count_nonzero(where) and not _by_chance(ends, at_home, where)
     return elsewhere if tells else np.zeros_like(where)
 
 
