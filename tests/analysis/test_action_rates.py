@@ -1,5 +1,7 @@
 """Which actions are taken at each step, and their entropy: visible counts, a plain loop, what does not change them."""
 
+import warnings
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -139,6 +141,23 @@ def test_many_groups_and_far_values_need_no_table_of_all_between():
     assert result["value"].values.tolist() == [0, 60_000]
     assert result["count"].sum() == 50 * 400
     assert (result["count"].sum("value") == result["n"]).all()
+
+
+@pytest.mark.parametrize("cells", [1, 2, 3, 5])
+@pytest.mark.parametrize("load", [False, True])
+def test_where_batches_end_changes_nothing(monkeypatch, load, cells):
+    ds = make_dataset([4, 1, 6, 2, 6, 3])
+    ds = ds.assign(action=ds["action"].where(ds["time"] != 1)) if load else ds
+    wants = []
+    for size in (2**17, cells):
+        monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", size)
+        monkeypatch.setattr("trajlab.dataset.flat_blocks.TILE_CELLS", size)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wants.append([analysis(ds.load() if load else ds, by="env") for analysis in BOTH])
+    for one, other in zip(*wants, strict=True):
+        xr.testing.assert_identical(one, other)
+    assert one.attrs["num_nan"] == (5 if load else 0)
 
 
 # What is missing, and what is refused ----------------------------------------------------------------------------

@@ -170,6 +170,10 @@ def entropy_bits(counts: np.ndarray) -> np.ndarray:
     return np.where(total > 0, bits + 0.0, np.nan)  # 0.0 instead of -0.0
 
 
+_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+"""Values (M, component), their places (M,), and which of them are missing."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Counted:
     """How often each value occurred at each step.
@@ -201,15 +205,36 @@ def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
         functools.partial(require_few, name=name, what=what),
     )
     num_nan = 0
+    held: list[_Rows] = []
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         if missing is not None:
             num_nan += int((missing if dead is None else missing & ~dead).sum())
-        counter.add(values, place_of(batch, groups, cells), either(missing, dead))
+        held.append((values, place_of(batch, groups, cells), either(missing, dead)))
+        if (
+            sum(rows.size for rows, _, _ in held) >= counter.counts.size
+        ):  # a pass over all counts, once for as many rows
+            _add(counter, held)
+    if held:
+        _add(counter, held)
     if num_nan:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     return _Counted(*counter.result(), count_alive(ds, groups, cells, alive), num_nan)
+
+
+def _add(counter: ValueCounter, held: list[_Rows]) -> None:
+    """Count what several batches gave, and forget it."""
+    if len(held) == 1:
+        counter.add(*held[0])
+    else:
+        values, places, missing = zip(*held, strict=True)
+        masks = [
+            np.zeros(rows.shape, bool) if mask is None else mask for rows, mask in zip(values, missing, strict=True)
+        ]
+        is_missing = any(mask is not None for mask in missing)
+        counter.add(np.concatenate(values), np.concatenate(places), np.concatenate(masks) if is_missing else None)
+    held.clear()
 
 
 def _lead(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:

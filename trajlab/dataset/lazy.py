@@ -139,7 +139,7 @@ def as_slice(indices: np.ndarray) -> slice | np.ndarray:
     if not len(indices):
         return slice(0, 0)
     step = int(indices[1] - indices[0]) if len(indices) > 1 else 1
-    if step < 1 or not (np.diff(indices) == step).all():
+    if step < 1 or indices[-1] - indices[0] != step * (len(indices) - 1) or not (np.diff(indices) == step).all():
         return indices
     return slice(int(indices[0]), int(indices[-1]) + 1, step)
 
