@@ -39,7 +39,7 @@ class Finding:
     unit : {"ends", "episodes", "environments"}
         What a case is.
     mend : str
-        The argument that would mend it.
+        What would mend it: an argument, or where an environment fills the recorder, what to do there.
     """
 
     name: FindingName
