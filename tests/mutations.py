@@ -50,6 +50,7 @@ INSIDE_JIT = "tests/buffer/test_inside_jit.py"
 BUFFER = "tests/buffer/test_against_reference.py"
 ALIVE = "tests/agents/test_alive.py"
 STATISTICS = "tests/agents/test_statistics.py"
+PAIRS = "tests/analysis/test_action_transitions.py"
 EPISODE_FIELDS = "tests/recorder/test_episode_fields.py"
 AXES = "tests/recorder/test_axes.py"
 
@@ -554,6 +555,36 @@ MUTATIONS = [
         "a copy of the observation with one value per episode hides the final observation",
         edit("dataset/description.py", ' and field.name not in per_episode:', ':'),
         f"{EPISODE_FIELDS} -k under_two_names",
+    ),
+    Mutation(
+        "pairs: over an edge",
+        "the last action of an episode and the first of the next one are a pair",
+        edit("analysis/pairs.py", "counts -= counted(last, last + 1)", "pass"),
+        f"{PAIRS} -k edge",
+    ),
+    Mutation(
+        "pairs: over a gap",
+        "actions are a pair where the steps between them were left out",
+        edit("analysis/action_transitions.py", "if not gaps.any():", "if True:"),
+        f"{PAIRS} -k neighbouring",
+    ),
+    Mutation(
+        "pairs: between batches",
+        "the last action of a batch and the first of the next one are none",
+        edit("analysis/action_transitions.py", "yield (batch, 0) if before is None else (_joined(before, batch), 1)", "yield batch, 0"),
+        f"{PAIRS} -k batches_end",
+    ),
+    Mutation(
+        "agents: dead in a pair",
+        "actions of agents that are done follow each other",
+        edit("analysis/action_transitions.py", "either(missing, dead))", "missing)"),
+        f"{STATISTICS} -k pairs_and_rates",
+    ),
+    Mutation(
+        "agents: dead in a rate",
+        "actions of agents that are done have a share",
+        edit("analysis/action_rates.py", "cells), either(missing, dead)))", "cells), missing))"),
+        f"{STATISTICS} -k pairs_and_rates",
     ),
 ]  # fmt: skip
 

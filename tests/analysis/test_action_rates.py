@@ -1,5 +1,6 @@
 """Which actions are taken at each step, and their entropy: visible counts, a plain loop, what does not change them."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -137,7 +138,12 @@ def test_many_groups_and_far_values_need_no_table_of_all_between():
         "obs": np.zeros((50, 400)),
     }
     ds = tl.from_rollout(chunk)
-    result = tl.action_rates(ds, by="env", groups=100)
+    tracemalloc.start()
+    try:
+        result = tl.action_rates(ds, by="env", groups=100)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
     assert result["value"].values.tolist() == [0, 60_000]
     assert result["count"].sum() == 50 * 400
     assert (result["count"].sum("value") == result["n"]).all()
