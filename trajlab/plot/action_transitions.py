@@ -124,9 +124,10 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
 
 def _texts(ax: "matplotlib.axes.Axes", drawn: xr.DataArray) -> list[str]:
     """Return what each value is called, shortened where it would take too much room beside the Axes."""
-    values = drawn[LABEL if LABEL in drawn.coords else VALUE].values
+    names = [str(value) for value in drawn[LABEL if LABEL in drawn.coords else VALUE].values]
     room = _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize"))
-    return [_legend.shortened(str(value), int(np.clip(room / 2, *LETTERS))) for value in values]
+    short = [_legend.shortened(name, int(np.clip(room / 2, *LETTERS))) for name in names]
+    return short if len(set(short)) == len(set(names)) else names
 
 
 def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
