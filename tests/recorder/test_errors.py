@@ -333,7 +333,7 @@ def test_conventions_that_do_not_fit_the_chunk_are_refused_by_the_first_call(arg
         (("discount", "observation", "next_observation"), "brax"),
         (("step_type", "discount", "observation"), "jumanji"),
         (("step_type", "t", "action"), "navix"),
-        (("dones", "obs"), "cleanrl"),
+        (("dones", "actions", "obs"), "cleanrl"),
     ],
 )
 def test_chunks_of_a_known_package_without_a_flag_of_a_standard_name(fields, package):

@@ -174,7 +174,7 @@ SIGNATURES: dict[str, tuple[str, ...]] = {
     "brax": ("discount", "next_observation"),
     "navix": ("step_type", "t"),
     "jumanji": ("step_type", "discount"),
-    "cleanrl": ("dones",),
+    "cleanrl": ("dones", "actions"),
     "gymnax": ("info.terminated",),
 }
 """Fields by which the chunks of a package are known where they have no flag of a standard name."""
