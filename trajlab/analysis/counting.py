@@ -216,9 +216,10 @@ def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
     least = max(room, 1.0) if smallest == largest else room
     if largest / 2 - smallest / 2 < least / 2:
         smallest, largest = _widened(smallest, largest, least, limit)
-    if np.isfinite(largest - smallest):
-        return np.linspace(smallest, largest, bins + 1)
-    edges = np.linspace(smallest / 2, largest / 2, bins + 1) * 2
+    with np.errstate(over="ignore"):  # of the last edge before it is set, in NumPy 2.0
+        if np.isfinite(largest - smallest):
+            return np.linspace(smallest, largest, bins + 1)
+        edges = np.linspace(smallest / 2, largest / 2, bins + 1) * 2
     edges[[0, -1]] = smallest, largest
     return edges
 
