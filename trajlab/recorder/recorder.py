@@ -21,6 +21,7 @@ from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.recorder.attached import Inlet, RowSource
+from trajlab.recorder.calls import as_array, as_iteration, step_mask
 from trajlab.recorder.marks import Mark
 from trajlab.recorder.session import Counters, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
@@ -216,7 +217,7 @@ class Recorder:
         """Check a chunk, write it, and only then count it."""
         with self._lock:
             self._check_open()
-            mask, envs = _as_array(mask), _as_array(envs)
+            mask, envs = as_array(mask), as_array(envs)
             is_mask = getattr(envs, "dtype", None) == np.dtype(bool)
             is_partial = envs is not None and not is_mask
             sources = find_sources(
@@ -235,7 +236,7 @@ class Recorder:
                 self._check_marks(plan.layout.num_envs)
             counters, part = self._counters, None
             if is_mask:
-                mask = self._step_mask(envs, plan)
+                mask = step_mask(envs, plan)
             elif envs is not None:
                 part = env_columns(envs, plan.layout.num_envs, "envs")
             leaves = session.fit.leaves_of(sources)
@@ -285,23 +286,10 @@ class Recorder:
         )
         return Session(plan, self._options, self._lock)
 
-    @staticmethod
-    def _step_mask(envs: Any, plan: Plan) -> Any:
-        """Return a bool mask over environments in the shape of a step's leading axes."""
-        num_envs = plan.layout.num_envs
-        if tuple(envs.shape) != (num_envs,):
-            raise ValueError(
-                f"envs is a mask of shape {tuple(envs.shape)}; expected ({num_envs},), one entry per environment"
-            )
-        return envs.reshape([size for _, size in plan.layout.sizes])
-
     def _iteration(self, given: Any, is_step: bool) -> int:
         if given is None:
             return (self._counters.iteration or 0) if is_step else self._counters.updates
-        number = np.asarray(given)
-        if number.ndim or number.dtype.kind not in "iu":
-            raise TypeError(f"iteration={given!r}; expected a whole number")
-        return int(number)
+        return as_iteration(given)
 
     @property
     def is_full(self) -> bool:
@@ -476,8 +464,3 @@ def attach(recorder: Recorder, source: RowSource) -> Inlet:
         When the recorder has rows already, has a source, is closed, or was given a convention of its own.
     """
     return recorder._attach(source)
-
-
-def _as_array(given: Any) -> Any:
-    """Return a mask or a choice of environments that came as a list as an array; all else as it is."""
-    return np.asarray(given) if isinstance(given, (list, tuple)) else given
