@@ -186,10 +186,9 @@ def test_a_misspelt_by():
         make_groups(make_dataset([1]), "start_iteraton")
 
 
-@pytest.mark.parametrize("by", ["obs", "time"])
-def test_by_with_other_dims_is_refused(by):
-    with pytest.raises(ValueError, match=f"by='{by}' has dims"):
-        make_groups(make_dataset([1]), by)
+def test_by_with_other_dims_is_refused():
+    with pytest.raises(ValueError, match="by='obs' has dims"):
+        make_groups(make_dataset([1]), "obs")
 
 
 def test_continuous_by_over_transitions_is_refused():

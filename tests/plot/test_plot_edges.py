@@ -56,6 +56,14 @@ def test_no_group_is_refused(ds):
             plot(ds, "action", by="env", groups={})
 
 
+def test_groups_of_steps_have_the_colours_of_an_order(ds):
+    for by in ("phase", "time"):
+        ax = tl.plot_action_histogram(ds, by=by)
+        colors = [to_rgba(bars[0].get_facecolor()) for bars in ax.containers]
+        assert colors[0] == plt.get_cmap("viridis")(0.0)
+        assert len(set(colors)) == 3
+
+
 # Keywords ----------------------------------------------------------------------------------------------------
 
 

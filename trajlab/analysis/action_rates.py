@@ -12,7 +12,7 @@ from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by,
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
@@ -197,6 +197,7 @@ class _Counted:
 def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
     """Count each value at each step; `what` names the function in messages."""
     kind = require_discrete(ds, name, what)
+    refuse_time(groups, what)
     require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
     counter = ValueCounter(
@@ -255,7 +256,7 @@ def _labelled(
     alive = AliveRows.of(ds, name)
     of_agents = {} if alive.axis is None else {AGENT: alive.num_agents}
     n = counted.alive.reshape(*_lead(ds, groups), *of_agents.values())
-    long_name = "episodes alive" if not groups.fields else "transitions"
+    long_name = "episodes alive" if groups.is_per_episode else "transitions"
     return xr.Dataset(
         variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},
         {

@@ -64,8 +64,9 @@ def action_histogram(
     field : str
         The action, or any other field; each of its components is counted by itself.
     by : str, optional
-        What to group by: a coordinate over `episode` (``"start_iteration"``, ``"end_reason"``, ``"run"``) or a
-        discrete variable over transitions (``"iteration"``). More than 8 distinct numbers are cut into 4 ranges
+        What to group by: a coordinate over `episode` (``"start_iteration"``, ``"end_reason"``, ``"run"``), a
+        discrete variable over transitions (``"iteration"``), ranges of steps (``"time"``), or the early, middle and
+        late third of each complete episode (``"phase"``). More than 8 distinct numbers are cut into 4 ranges
         with about as many episodes (transitions, for the latter) each. ``"run"`` names kinds: each run is a group,
         however many there are and also where the labels are numbers; named ones in the order of `concat`.
     bins : int or sequence of float, optional
@@ -75,8 +76,8 @@ def action_histogram(
         Names of the actions 0, 1, ..., or a mapping from each value to its name: the result then has all of
         them, seen or not.
     groups : int, sequence or mapping, optional
-        Other groups than those of `by`: a number of ranges; edges; a list of texts, or of runs; or a mapping from
-        a label to a value, a list of values or a slice with both ends in it.
+        Other groups than those of `by`: a number of ranges; edges (of phases from 0 to 1); a list of texts, or of
+        runs; or a mapping from a label to a value, a list of values or a slice with both ends in it.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from trajlab.dataset.flat import FlatBatch, iter_flat
 def count_alive(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) -> np.ndarray:
     """Return how many transitions stand at each place (group * time * agent,), from lengths alone where these tell."""
     steps = len(cells.labels)
-    if not (groups.fields or alive.needed):
+    if groups.is_per_episode and not alive.needed:
         group = np.zeros(len(cells.counts), np.intp) if groups.of_episode is None else groups.of_episode
         kept = group >= 0
         last = np.bincount(group[kept] * (steps + 1) + cells.counts[kept], minlength=groups.size * (steps + 1))
@@ -22,7 +22,7 @@ def count_alive(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) 
     for batch in iter_flat(ds, [*groups.fields, *alive.needed]):
         index, taking_part = place_of(batch, groups, cells), alive.cells(batch)
         index = index if taking_part is None else alive_index(index, taking_part, alive)
-        counts += np.bincount(index[index >= 0] if groups.fields else index, minlength=len(counts))
+        counts += np.bincount(index[index >= 0], minlength=len(counts))
     return counts
 
 

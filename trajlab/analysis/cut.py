@@ -97,7 +97,7 @@ def _by_number(
         return values, np.arange(len(values)), f"each value of {by}"
     codes = fair_codes(weights, number)
     ends = [(values[codes == code][0], values[codes == code][-1]) for code in range(number)]
-    return _range_labels(ends), codes, f"{by} cut into {len(ends)} ranges with about as many {what} each"
+    return range_labels(ends), codes, f"{by} cut into {len(ends)} ranges with about as many {what} each"
 
 
 def _no_ranges(values: np.ndarray, by: str) -> TypeError:
@@ -135,7 +135,7 @@ def _by_edges(values: np.ndarray, edges: np.ndarray, by: str) -> tuple[np.ndarra
     ends = list(itertools.pairwise(edges))
     if whole:
         ends = [(first, last - 1) for first, last in ends[:-1]] + ends[-1:]
-    return _range_labels(ends), codes, f"{by} cut at {', '.join(map(str, edges))}"
+    return range_labels(ends), codes, f"{by} cut at {', '.join(map(str, edges))}"
 
 
 def _by_mapping(values: np.ndarray, groups: Mapping[str, Any], by: str) -> tuple[np.ndarray, np.ndarray, str]:
@@ -189,7 +189,7 @@ def _selected(values: np.ndarray, selector: Any) -> np.ndarray:
     return np.isin(values, wanted)
 
 
-def _range_labels(ends: Sequence[tuple[Any, Any]]) -> np.ndarray:
+def range_labels(ends: Sequence[tuple[Any, Any]]) -> np.ndarray:
     """Return ``"0–124"`` for each range, with as many digits as keep them apart."""
     to = " to " if any(first < 0 for first, _ in ends) else "–"
     for digits in (3, 4, 6, 9, 17):

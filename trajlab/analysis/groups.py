@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,24 @@ from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, choose_kinds, cut_values
 from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
 from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.errors import unknown_name, warn_user
-from trajlab.names import AXIS_ROLE, EPISODE, ITERATION, LEFT_OUT_ATTR, RESULT_NAMES, ROLE_ATTR, RUN, TIME
+from trajlab.names import (
+    AXIS_ROLE,
+    COMPLETE,
+    EPISODE,
+    ITERATION,
+    LEFT_OUT_ATTR,
+    LENGTH,
+    RESULT_NAMES,
+    ROLE_ATTR,
+    RUN,
+    TIME,
+)
 
 MAX_TABLE = 2**20
 """Whole numbers that span less than this are looked up in a table, others searched for."""
@@ -44,6 +58,8 @@ class Groups:
         What to say about them on a result.
     alive : AliveRows
         Where the value is that of an agent: whether it takes part.
+    locate : callable or None
+        Where the group follows from the step alone: returns that of each transition of a batch.
     """
 
     name: str | None
@@ -54,6 +70,7 @@ class Groups:
     kind: str
     attrs: dict[str, Any]
     alive: AliveRows
+    locate: Callable[[FlatBatch], np.ndarray] | None = None
 
     @property
     def size(self) -> int:
@@ -61,9 +78,16 @@ class Groups:
         return len(self.labels)
 
     @property
+    def is_per_episode(self) -> bool:
+        """Whether all transitions of an episode are in one group, as they are where there is a single one."""
+        return self.name is None or self.of_episode is not None
+
+    @property
     def fields(self) -> list[str]:
         """Variables that a batch must hold for `index`."""
-        return [self.name, *self.alive.needed] if self.name is not None and self.of_episode is None else []
+        if self.name is None or self.is_per_episode or self.locate is not None:
+            return []
+        return [self.name, *self.alive.needed]
 
     def index(self, batch: FlatBatch) -> np.ndarray | None:
         """Return the group of each transition (M,), -1 for none; None where there is a single group."""
@@ -71,6 +95,8 @@ class Groups:
             return None
         if self.of_episode is not None:
             return self.of_episode[batch.episode]
+        if self.locate is not None:
+            return self.locate(batch)
         rows, missing = _read(batch, self.name, self.kind, self.alive)
         if missing is None:
             return self._code(rows[:, 0])
@@ -114,7 +140,8 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     ds : Dataset
     by : str or None
         A coordinate or variable over `episode`, or one over `episode` and `time` that is not continuous:
-        above all `iteration`, or `action`.
+        above all `iteration`, or `action`. ``"time"``: ranges of steps. ``"phase"``: parts of each complete episode
+        from its first step to its last, where the Dataset has no variable of that name.
     groups : int, sequence, mapping or None
         None: each value is a group; more than 8 distinct numbers are cut into 4 ranges. An int: so many ranges.
         Ranges hold about equal numbers of episodes, or of transitions where `by` is a matter of the
@@ -123,6 +150,8 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         would take: a value, a list of values, or a slice with both ends in it.
 
         ``by="run"``: each run is a group, however many and whatever its label, and a sequence names runs.
+
+        ``by="phase"``: None for an early, a middle and a late third; a number of equal parts; or edges from 0 to 1.
 
     Raises
     ------
@@ -136,6 +165,10 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
         return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {}, AliveRows())
+    if by == TIME:
+        return _time_groups(ds, groups)
+    if by == PHASE and PHASE not in ds.variables:
+        return _phase_groups(ds, groups)
     _check_by(ds, by)
     is_per_episode, alive = ds[by].ndim == 1, AliveRows()
     what = "episodes" if is_per_episode else "transitions"
@@ -168,10 +201,55 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
 
 def make_episode_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
     """Return the groups of `by`; raise ValueError where it is a matter of the transition."""
-    if by is not None and by in ds.variables and ds[by].dims == (EPISODE, TIME):
+    is_of_steps = by == TIME or (by == PHASE and PHASE not in ds.variables)
+    if by is not None and (is_of_steps or (by in ds.variables and ds[by].dims == (EPISODE, TIME))):
         mend = "; group by 'start_iteration'" if by == ITERATION else ""
         raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
     return make_groups(ds, by, groups)
+
+
+def _time_groups(ds: xr.Dataset, groups: GroupsArgument) -> Groups:
+    """Return groups of steps: each by itself, ranges with about as many transitions, edges or what a mapping says."""
+    cells = Cells.of(ds)
+    weights = np.cumsum(np.bincount(cells.counts, minlength=len(cells.labels) + 1)[::-1])[::-1][1:]
+    labels, codes, text = cut_values(cells.labels, weights, groups, TIME, "transitions")
+    left_out = int(weights[codes < 0].sum())
+    attrs: dict[str, str | int] = {"long_name": title_of(ds, TIME), **units_of(ds, TIME)}
+    return _step_groups(TIME, labels, attrs, text, left_out, RangeOf(codes, cells))
+
+
+def _phase_groups(ds: xr.Dataset, groups: GroupsArgument) -> Groups:
+    """Return groups of transitions by how much of their episode has passed; those that are not complete are in none."""
+    ends = phase_ends(groups)
+    is_complete = ds[COMPLETE].values.astype(bool)
+    locate = PhaseOf(ends, np.where(is_complete, ds[LENGTH].values, 0))
+    left_out = int(Cells.of(ds).counts[~is_complete].sum())
+    text = f"parts of each complete episode at {', '.join(f'{end:.4g}' for end in ends)}"
+    return _step_groups(
+        PHASE, phase_labels(groups, ends), {"long_name": "phase of the episode"}, text, left_out, locate
+    )
+
+
+def _step_groups(
+    name: str,
+    labels: np.ndarray,
+    attrs: dict[str, str | int],
+    text: str,
+    left_out: int,
+    locate: Callable[[FlatBatch], np.ndarray],
+) -> Groups:
+    attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    nothing = np.zeros(0, np.int64)
+    return Groups(name, labels, nothing, nothing, None, "", attrs, AliveRows(), locate)
+
+
+def refuse_time(groups: Groups, what: str) -> None:
+    """Raise ValueError where a result over `time` is asked for by ranges of `time`."""
+    if groups.name == TIME:
+        raise ValueError(
+            f"{what}: by='time' asks for ranges of what the result goes over anyway; expected a coordinate over "
+            "episode, or 'phase'. To look at some steps only: ds.isel(time=slice(0, 100))"
+        )
 
 
 def is_category(ds: xr.Dataset, by: str) -> bool:
@@ -181,7 +259,7 @@ def is_category(ds: xr.Dataset, by: str) -> bool:
 
 def _check_by(ds: xr.Dataset, by: str) -> None:
     """Raise unless `by` is something to group by."""
-    known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION]
+    known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION, TIME, PHASE]
     if by not in ds.variables:
         raise unknown_name("coordinate to group by", by, known)
     if by in RESULT_NAMES:

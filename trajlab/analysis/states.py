@@ -20,7 +20,7 @@ from trajlab.analysis.common import (
     units_of,
 )
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.moments import Moments, Packer
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
@@ -100,6 +100,7 @@ def state_trace(
 def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers | Literal[False] | None) -> xr.Dataset:
     """Return `state_trace` of the field called `name` for groups that were made already."""
     levels = _check_quantiles(quantiles)
+    refuse_time(groups, "state_trace")
     require_numeric(ds[name].variable, name, "state_trace")
     require_free_dims(ds, name, (*groups.dims, *TRACE_NAMES), "state_trace")
     parts = [_trace(part, name, groups, levels) for part in _time_ranges(ds, name, len(levels) > 0)]
@@ -200,7 +201,7 @@ def _labelled(
     alive = AliveRows.of(ds, name)
     of_agents = () if alive.axis is None else (AGENT,)
     units, title = units_of(ds, name), title_of(ds, name)
-    what = "episodes alive" if not groups.fields else "transitions"
+    what = "episodes alive" if groups.is_per_episode else "transitions"
     counts = counts.reshape(*lead, alive.num_agents) if of_agents else counts.reshape(lead)
     mean, std, bands = (_as_field(values, lead, ds[name].shape[2:], alive.axis) for values in (mean, std, bands))
     variables: dict[str, Any] = {

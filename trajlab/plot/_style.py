@@ -171,7 +171,9 @@ class Look:
 
 
 def is_ordered(ds: xr.Dataset, groups: Groups) -> bool:
-    """Say whether groups have an order, as those of numbers have; whole numbers of runs or seeds only count them."""
+    """Say whether groups have an order, as those of numbers and steps have; whole numbers of runs only count them."""
+    if groups.locate is not None:
+        return True
     if groups.name is None or ds[groups.name].dtype.kind not in "iuf":
         return False
     return not is_category(ds, groups.name) or groups.labels.dtype.kind == "f"
