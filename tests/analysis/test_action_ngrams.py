@@ -117,7 +117,7 @@ def test_components_and_groups_have_columns():
 
 
 @given(lengths, st.integers(0, 9), st.integers(1, 5))
-@examples(25)
+@examples(20)
 def test_equals_a_loop(lengths, seed, n):
     ds = make_dataset(lengths, seed).load()
     assert_equals_loop(ds, n)

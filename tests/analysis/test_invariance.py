@@ -25,6 +25,7 @@ STATISTICS = {
     "rates": lambda ds: tl.action_rates(ds, by="complete"),
     "entropy": lambda ds: tl.action_entropy(ds),
     "n-grams": lambda ds: tl.action_ngrams(ds, n=[2, 3], by="end_reason", top=None),
+    "runs": lambda ds: tl.action_runs(ds, by="complete"),
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),

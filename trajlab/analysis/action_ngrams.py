@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.coded_rows import CodedBatch, CodedRows, UnlistedError, distinct
+from trajlab.analysis.coded_rows import CodedBatch, CodedRows, coded
 from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
@@ -95,12 +95,7 @@ def grouped_ngrams(
     most = None if top is None else _whole_number("top", top)
     kind = require_discrete(ds, name, "action_ngrams")
     require_free_dims(ds, name, (*groups.dims, *NGRAM_NAMES), "action_ngrams")
-    rows = CodedRows(ds, name, groups, kind, distinct(ds, name, kind, "action_ngrams", batches=1))
-    try:
-        found, num_nan = _count(rows, lengths, most)
-    except UnlistedError:  # a value that the first batch had not: rare, and so not worth a pass before each count
-        rows = rows._replace(values=distinct(ds, name, kind, "action_ngrams"))
-        found, num_nan = _count(rows, lengths, most)
+    rows, (found, num_nan) = coded(ds, name, groups, kind, "action_ngrams", lambda rows: _count(rows, lengths, most))
     if num_nan:
         warn_user(f"action_ngrams: {num_nan} values of {name!r} are NaN, and in no n-gram; attrs['num_nan'] says so")
     texts = None

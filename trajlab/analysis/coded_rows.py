@@ -2,8 +2,8 @@
 
 import functools
 import itertools
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -20,19 +20,36 @@ from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 MAX_LOOKED_UP = 2**16
 """Whole numbers that span at most so many are looked up in a table, others searched for."""
 
+T = TypeVar("T")
+
 
 class UnlistedError(Exception):
     """A value is none of those that are listed."""
 
 
-def distinct(ds: xr.Dataset, name: str, kind: str, what: str, batches: int | None = None) -> np.ndarray:
-    """Return the distinct values of a field, ascending: of all of its transitions, or of so many batches.
+def coded(
+    ds: xr.Dataset, name: str, groups: Groups, kind: str, what: str, reduce: Callable[["CodedRows"], T]
+) -> tuple["CodedRows", T]:
+    """Return the rows of a field, coded by values among which are all of them, and what `reduce` makes of them.
+
+    Nearly always the first batch has all values. Where it has not, these are sought in a pass of their own, and
+    `reduce` is called again.
 
     Raises
     ------
     ValueError
-        When they are more than 1,024; `what` is the function that asks.
+        When there are more than 1,024 values; `what` is the function that asks.
     """
+    rows = CodedRows(ds, name, groups, kind, _distinct(ds, name, kind, what, batches=1))
+    try:
+        return rows, reduce(rows)
+    except UnlistedError:
+        rows = rows._replace(values=_distinct(ds, name, kind, what))
+        return rows, reduce(rows)
+
+
+def _distinct(ds: xr.Dataset, name: str, kind: str, what: str, batches: int | None = None) -> np.ndarray:
+    """Return the distinct values of a field, ascending: of all of its transitions, or of so many batches."""
     counter = ValueCounter(check=functools.partial(require_few, name=name, what=what))
     alive = AliveRows.of(ds, name)
     for batch in itertools.islice(iter_flat(ds, [name, *alive.needed]), batches):
@@ -50,21 +67,29 @@ class CodedBatch(NamedTuple):
     codes : array (M, component) of int
     present : array (M, component) of bool or None
         Which of them may be part of a sequence; None for all.
+    nan : array (M, component) of bool or None
+        Which are NaN, though not of an agent that is done; None for none.
     follows : array (M,) of bool
         Whether the next row follows.
     group : array (M,) of int or None
+    start : int
+        Number of the first row, all counted through.
     shared : int
         The first rows, which stood in the batch before too.
-    num_nan : int
-        Of the others.
     """
 
     codes: np.ndarray
     present: np.ndarray | None
+    nan: np.ndarray | None
     follows: np.ndarray
     group: np.ndarray | None
+    start: int
     shared: int
-    num_nan: int
+
+    @property
+    def num_nan(self) -> int:
+        """How many are NaN in rows that are not shared."""
+        return 0 if self.nan is None else int(self.nan[self.shared :].sum())
 
 
 class CodedRows(NamedTuple):
@@ -93,18 +118,16 @@ class CodedRows(NamedTuple):
         cells, alive = Cells.of(ds), AliveRows.of(ds, name)
         ordered = iter_ordered(ds, [name, *groups.fields, *alive.needed])
         for batch, shared in overlapping(ordered, cells, longest - 1):
-            values, missing = as_discrete(batch.values[name], self.kind)
+            values, nan = as_discrete(batch.values[name], self.kind)
             dead = alive.missing(batch, batch.values[name].shape)
-            num_nan = 0
-            if missing is not None:
-                num_nan = int((missing if dead is None else missing & ~dead)[shared:].sum())
-            missing = either(missing, dead)
+            nan = nan & ~dead if nan is not None and dead is not None else nan
+            missing = either(nan, dead)
+            present = None if missing is None else ~missing
             follows = np.ones(len(values), bool)
             follows[last_places(batch, cells, len(values))] = False
             codes = _codes(values, missing, self.values)
-            yield CodedBatch(
-                codes, None if missing is None else ~missing, follows, groups.index(batch), shared, num_nan
-            )
+            assert batch.start is not None
+            yield CodedBatch(codes, present, nan, follows, groups.index(batch), batch.start, shared)
 
 
 def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -> np.ndarray:

@@ -127,9 +127,11 @@ class NumberCounter:
         self._held: list[np.ndarray] = []
         self._num_held = 0
 
-    def add(self, numbers: np.ndarray, counted: np.ndarray) -> None:
-        """Count the numbers, of any shape and overwritten, that are `counted`, a mask that fits their shape."""
-        if self._in_table:
+    def add(self, numbers: np.ndarray, counted: np.ndarray | None = None) -> None:
+        """Count numbers, of any shape and overwritten: all, or those `counted`, a mask that fits their shape."""
+        if counted is None:
+            numbers = numbers.reshape(-1)
+        elif self._in_table:
             np.copyto(numbers, self._size, where=~counted)
             numbers = numbers.reshape(-1)
         else:
