@@ -565,13 +565,13 @@ MUTATIONS = [
     Mutation(
         "pairs: over a gap",
         "actions are a pair where the steps between them were left out",
-        edit("analysis/action_transitions.py", "if not gaps.any():", "if True:"),
+        edit("dataset/ordered.py", "if not gaps.any():", "if True:"),
         f"{PAIRS} -k neighbouring",
     ),
     Mutation(
         "pairs: between batches",
         "the last action of a batch and the first of the next one are none",
-        edit("analysis/action_transitions.py", "yield (batch, 0) if before is None else (_joined(before, batch), 1)", "yield batch, 0"),
+        edit("dataset/ordered.py", "shared = min(rows, batch.start)", "shared = 0"),
         f"{PAIRS} -k batches_end",
     ),
     Mutation(

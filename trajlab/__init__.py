@@ -24,6 +24,8 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
+from trajlab.analysis.action_ngrams import action_ngrams
+from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
@@ -34,6 +36,8 @@ from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.action_transitions import plot_action_transitions
 from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
+from trajlab.plot.action_ngrams import plot_action_ngrams
+from trajlab.plot.action_runs import plot_action_runs
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
@@ -48,7 +52,9 @@ __all__ = [
     "Recorder",
     "action_entropy",
     "action_histogram",
+    "action_ngrams",
     "action_rates",
+    "action_runs",
     "action_transitions",
     "append",
     "concat",
@@ -62,7 +68,9 @@ __all__ = [
     "outliers",
     "plot_action_entropy",
     "plot_action_histogram",
+    "plot_action_ngrams",
     "plot_action_rates",
+    "plot_action_runs",
     "plot_action_transitions",
     "plot_learning_curve",
     "plot_outcomes",

@@ -101,6 +101,9 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+NGRAM = "ngram"
+RUN_LENGTH = "run_length"
+NUM_OPEN = "num_open"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -116,7 +119,21 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES | PAIR_NAMES | RATE_NAMES
+NGRAM_NAMES = frozenset({N, NGRAM, LABEL, COUNT, SHARE})
+"""Names that a table of n-grams has for itself."""
+ACTION_RUN_NAMES = frozenset({VALUE, LABEL, RUN_LENGTH, COUNT, N, MEAN, MEDIAN, NUM_OPEN})
+"""Names that runs of actions have for themselves."""
+RESULT_NAMES = (
+    HISTOGRAM_NAMES
+    | TRACE_NAMES
+    | SURVIVAL_NAMES
+    | OUTCOME_NAMES
+    | LEARNING_NAMES
+    | PAIR_NAMES
+    | RATE_NAMES
+    | NGRAM_NAMES
+    | ACTION_RUN_NAMES
+)
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"

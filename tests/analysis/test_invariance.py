@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from chunks import random_rollout
@@ -23,6 +24,8 @@ STATISTICS = {
     "pairs": lambda ds: tl.action_transitions(ds, by="end_reason"),
     "rates": lambda ds: tl.action_rates(ds, by="complete"),
     "entropy": lambda ds: tl.action_entropy(ds),
+    "n-grams": lambda ds: tl.action_ngrams(ds, n=[2, 3], by="end_reason", top=None),
+    "runs": lambda ds: tl.action_runs(ds, by="complete"),
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
@@ -36,6 +39,8 @@ STATISTICS = {
 def assert_same(got, want):
     if isinstance(got, xr.Dataset):
         xr.testing.assert_allclose(got, want, rtol=1e-12)
+    elif isinstance(got, pd.DataFrame):
+        pd.testing.assert_frame_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-12)
 
