@@ -25,6 +25,7 @@ from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.learning import learning_curve
@@ -36,6 +37,7 @@ from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.occupancy import plot_occupancy
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -58,6 +60,7 @@ __all__ = [
     "from_rollout",
     "init_buffer",
     "learning_curve",
+    "occupancy",
     "outcomes",
     "outliers",
     "plot_action_entropy",
@@ -65,6 +68,7 @@ __all__ = [
     "plot_action_rates",
     "plot_action_transitions",
     "plot_learning_curve",
+    "plot_occupancy",
     "plot_outcomes",
     "plot_returns",
     "plot_state_trace",

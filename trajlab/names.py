@@ -101,6 +101,8 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+X_BIN, X_BIN_LEFT, X_BIN_RIGHT = "x_bin", "x_bin_left", "x_bin_right"
+Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT = "y_bin", "y_bin_left", "y_bin_right"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -116,7 +118,21 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES | PAIR_NAMES | RATE_NAMES
+GRID_NAMES = frozenset({X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT, COUNT, SHARE})
+"""Names that counts over the bins of two components have for themselves."""
+ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
+"""Names that actions over the bins of a state have for themselves."""
+RESULT_NAMES = (
+    HISTOGRAM_NAMES
+    | TRACE_NAMES
+    | SURVIVAL_NAMES
+    | OUTCOME_NAMES
+    | LEARNING_NAMES
+    | PAIR_NAMES
+    | RATE_NAMES
+    | GRID_NAMES
+    | ACTION_GRID_NAMES
+)
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
@@ -130,6 +146,8 @@ NUM_TRANSITIONS_ATTR = "num_transitions"
 NUM_NAN_ATTR = "num_nan"
 NUM_BELOW_ATTR = "num_below"
 NUM_ABOVE_ATTR = "num_above"
+NUM_OUTSIDE_ATTR = "num_outside"
+NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 
 

@@ -29,6 +29,7 @@ STATISTICS = {
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
     "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
     "summary": lambda ds: [*tl.summary(ds).values()],
+    "occupancy": lambda ds: tl.occupancy(ds, "obs[0]", "reward", by="end_reason"),
     "outliers": lambda ds: np.sort(tl.outliers(ds, threshold=1.5)["score"].values),
 }
 
