@@ -26,6 +26,7 @@ from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.occupancy import occupancy
+from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.learning import learning_curve
@@ -37,6 +38,7 @@ from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
@@ -48,6 +50,7 @@ __all__ = [
     "Buffer",
     "Convention",
     "Recorder",
+    "action_by_state",
     "action_entropy",
     "action_histogram",
     "action_rates",
@@ -63,6 +66,7 @@ __all__ = [
     "occupancy",
     "outcomes",
     "outliers",
+    "plot_action_by_state",
     "plot_action_entropy",
     "plot_action_histogram",
     "plot_action_rates",

@@ -98,8 +98,14 @@ def test_two_parts_of_an_action_of_two_fields():
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("x", "y", "bins"), [("obs[0]", "obs[1]", None), ("pair[1]", "byte", (None, [0, 99, 200]))])
-@pytest.mark.parametrize("by", [None, "env", "flag"])
+@pytest.mark.parametrize(
+    ("x", "y", "bins", "by"),
+    [
+        ("obs[0]", "obs[1]", None, None),
+        ("pair[1]", "byte", (None, [0, 99, 200]), "env"),
+        ("reward", "pair[0]", None, "flag"),
+    ],
+)
 def test_every_form_equals_a_loop(form, x, y, bins, by, tmp_path):
     ds = make_dataset([4, 1, 6, 2, 6, 3])
     result = tl.occupancy(in_form(ds, form, tmp_path), x, y, bins=bins, by=by)

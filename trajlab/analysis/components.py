@@ -61,7 +61,7 @@ class Component:
         """Return the value of each transition (M,), in the dtype of the field."""
         values = batch.values[self.name]
         inner: Any = self.index
-        return values[:, *inner] if values.ndim > 1 else values
+        return np.ascontiguousarray(values[:, *inner]) if values.ndim > 1 else values
 
     def missing(self, batch: FlatBatch) -> np.ndarray | None:
         """Return in which transitions (M,) its agent takes no part, None where all count."""

@@ -19,6 +19,9 @@ SINGLE, PANEL = (6.2, 4.9), (3.9, 3.4)
 MAX_STRETCH = 6.0
 """A map is not drawn to scale where it would be so many times as long as wide."""
 
+FEW, PALE = 10, 0.35
+"""Where actions are drawn, cells with fewer transitions than this are so opaque only."""
+
 
 def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
@@ -78,6 +81,16 @@ def draw_cells(ax: "matplotlib.axes.Axes", result: xr.Dataset, values: Any, styl
     return mesh
 
 
+def fade(mesh: Any, counts: np.ndarray) -> None:
+    """Make cells with fewer than `FEW` of the counts (x, y) pale."""
+    mesh.set_alpha(np.where(counts < FEW, PALE, 1.0).T)
+
+
+def pale_note(counts: np.ndarray) -> list[str]:
+    """Return what the title says of pale cells, where counts of cells have such."""
+    return [f"pale: fewer than {FEW} transitions"] if ((counts > 0) & (counts < FEW)).any() else []
+
+
 def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
     """Name both axes of each map, and draw it to scale where both have the same units."""
     columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
@@ -94,6 +107,19 @@ def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
         is_counted = all(result[dim].dtype.kind in "iu" for dim in DIMS)
         if has_same_scale(units, is_counted, spans):
             ax.set_aspect("equal")
+
+
+def label_strip(panels: _style.Panels, number: int, strip: "matplotlib.axes.Axes", result: xr.Dataset) -> None:
+    """Name both axes of the strip beneath one of several panels over `x_bin`, whose edges are the limits of both."""
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    edges = edges_of(result, X_BIN)
+    strip.set_xlim(edges[0], edges[-1])
+    if result[X_BIN].dtype.kind in "iu":
+        _text.plain_numbers(strip.xaxis, whole=True)
+    if number % columns == 0:
+        strip.set_ylabel("n")
+    if panels.figure is None or number >= len(panels.axes) - columns:
+        _text.write_xlabel(strip, _text.label_of(result[X_BIN]))
 
 
 def has_same_scale(units: Sequence[str], is_counted: bool, spans: Sequence[float]) -> bool:
