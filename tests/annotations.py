@@ -10,6 +10,10 @@ PUBLIC = """
     action_transitions append concat episode episode_table from_episodes from_rollout init_buffer learning_curve
     outcomes outliers plot_action_entropy plot_action_histogram plot_action_ngrams plot_action_rates
     plot_action_runs plot_action_transitions plot_learning_curve plot_outcomes plot_returns plot_state_trace
+    Buffer Convention Recorder action_by_state action_entropy action_histogram action_rates action_transitions
+    append concat episode episode_table from_episodes from_rollout init_buffer learning_curve occupancy outcomes
+    outliers plot_action_by_state plot_action_entropy plot_action_histogram plot_action_rates
+    plot_action_transitions plot_learning_curve plot_occupancy plot_outcomes plot_returns plot_state_trace
     plot_survival returns stack_fields state_trace summary survival to_dataframe to_dataset transitions validate
 """.split()
 

@@ -27,6 +27,8 @@ from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.action_ngrams import action_ngrams
 from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.occupancy import occupancy
+from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.learning import learning_curve
@@ -40,6 +42,8 @@ from trajlab.plot.action_ngrams import plot_action_ngrams
 from trajlab.plot.action_runs import plot_action_runs
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.action_by_state import plot_action_by_state
+from trajlab.plot.occupancy import plot_occupancy
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -50,6 +54,7 @@ __all__ = [
     "Buffer",
     "Convention",
     "Recorder",
+    "action_by_state",
     "action_entropy",
     "action_histogram",
     "action_ngrams",
@@ -64,8 +69,10 @@ __all__ = [
     "from_rollout",
     "init_buffer",
     "learning_curve",
+    "occupancy",
     "outcomes",
     "outliers",
+    "plot_action_by_state",
     "plot_action_entropy",
     "plot_action_histogram",
     "plot_action_ngrams",
@@ -73,6 +80,7 @@ __all__ = [
     "plot_action_runs",
     "plot_action_transitions",
     "plot_learning_curve",
+    "plot_occupancy",
     "plot_outcomes",
     "plot_returns",
     "plot_state_trace",

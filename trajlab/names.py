@@ -104,6 +104,8 @@ ENTROPY = "entropy"
 NGRAM = "ngram"
 RUN_LENGTH = "run_length"
 NUM_OPEN = "num_open"
+X_BIN, X_BIN_LEFT, X_BIN_RIGHT = "x_bin", "x_bin_left", "x_bin_right"
+Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT = "y_bin", "y_bin_left", "y_bin_right"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -123,6 +125,10 @@ NGRAM_NAMES = frozenset({N, NGRAM, LABEL, COUNT, SHARE})
 """Names that a table of n-grams has for itself."""
 ACTION_RUN_NAMES = frozenset({VALUE, LABEL, RUN_LENGTH, COUNT, N, MEAN, MEDIAN, NUM_OPEN})
 """Names that runs of actions have for themselves."""
+GRID_NAMES = frozenset({X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT, COUNT, SHARE})
+"""Names that counts over the bins of two components have for themselves."""
+ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
+"""Names that actions over the bins of a state have for themselves."""
 RESULT_NAMES = (
     HISTOGRAM_NAMES
     | TRACE_NAMES
@@ -133,6 +139,8 @@ RESULT_NAMES = (
     | RATE_NAMES
     | NGRAM_NAMES
     | ACTION_RUN_NAMES
+    | GRID_NAMES
+    | ACTION_GRID_NAMES
 )
 """Names that results over groups have for themselves."""
 
@@ -147,6 +155,8 @@ NUM_TRANSITIONS_ATTR = "num_transitions"
 NUM_NAN_ATTR = "num_nan"
 NUM_BELOW_ATTR = "num_below"
 NUM_ABOVE_ATTR = "num_above"
+NUM_OUTSIDE_ATTR = "num_outside"
+NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 
 

@@ -32,6 +32,8 @@ STATISTICS = {
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
     "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
     "summary": lambda ds: [*tl.summary(ds).values()],
+    "occupancy": lambda ds: tl.occupancy(ds, "obs[0]", "reward", by="end_reason"),
+    "actions by state": lambda ds: tl.action_by_state(ds, ["obs[0]", "reward"], bins=3),
     "outliers": lambda ds: np.sort(tl.outliers(ds, threshold=1.5)["score"].values),
 }
 
