@@ -101,11 +101,17 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+LAG = "lag"
+FRACTION = "fraction"
+EVENT = "event"
+EVENT_TIME = "event_time"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
 TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
+ALIGNED_NAMES = frozenset({LAG, FRACTION})
+"""Axes of a trace other than `time`."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
 OUTCOME_NAMES = frozenset({COUNT, SHARE, FIRST, LAST})
@@ -116,10 +122,20 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES | PAIR_NAMES | RATE_NAMES
+RESULT_NAMES = frozenset().union(
+    HISTOGRAM_NAMES,
+    TRACE_NAMES,
+    ALIGNED_NAMES,
+    SURVIVAL_NAMES,
+    OUTCOME_NAMES,
+    LEARNING_NAMES,
+    PAIR_NAMES,
+    RATE_NAMES,
+)
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
+ALIGN_ATTR = "align"
 FIELD_ATTR = "field"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"

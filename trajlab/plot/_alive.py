@@ -28,10 +28,15 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
 
 
 def draw_alive(
-    ax: "matplotlib.axes.Axes", time: np.ndarray, counts: np.ndarray, by: str | None, looks: Sequence[_style.Look]
+    ax: "matplotlib.axes.Axes",
+    time: np.ndarray,
+    counts: np.ndarray,
+    by: str | None,
+    looks: Sequence[_style.Look],
+    width: float = 1.0,
 ) -> None:
-    """Draw how many episodes each step's values are from, `counts` (group, time)."""
-    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
+    """Draw how many episodes each step's values are from, `counts` (group, time); each step is `width` wide."""
+    edges = (np.append(time, time[-1] + width) if len(time) else np.array([0.0, width])) - width / 2
     for count, look in zip(counts, looks, strict=True):
         height = count if len(time) else np.zeros(1)
         if by is None:
@@ -42,7 +47,7 @@ def draw_alive(
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)
-    _text.plain_numbers(ax.xaxis, whole=True)
+    _text.plain_numbers(ax.xaxis, whole=width == 1)
 
 
 def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:
