@@ -27,6 +27,7 @@ from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
+from trajlab.analysis.events import event_times
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -54,6 +55,7 @@ __all__ = [
     "concat",
     "episode",
     "episode_table",
+    "event_times",
     "from_episodes",
     "from_rollout",
     "init_buffer",

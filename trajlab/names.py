@@ -105,6 +105,8 @@ LAG = "lag"
 FRACTION = "fraction"
 EVENT = "event"
 EVENT_TIME = "event_time"
+REACHED = "reached"
+CENSORED = "censored"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
