@@ -31,6 +31,7 @@ from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
+from trajlab.analysis.events import event_times
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -65,6 +66,7 @@ __all__ = [
     "concat",
     "episode",
     "episode_table",
+    "event_times",
     "from_episodes",
     "from_rollout",
     "init_buffer",

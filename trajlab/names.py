@@ -106,11 +106,19 @@ RUN_LENGTH = "run_length"
 NUM_OPEN = "num_open"
 X_BIN, X_BIN_LEFT, X_BIN_RIGHT = "x_bin", "x_bin_left", "x_bin_right"
 Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT = "y_bin", "y_bin_left", "y_bin_right"
+LAG = "lag"
+FRACTION = "fraction"
+EVENT = "event"
+EVENT_TIME = "event_time"
+REACHED = "reached"
+CENSORED = "censored"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
 TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
+ALIGNED_NAMES = frozenset({LAG, FRACTION})
+"""Axes of a trace other than `time`."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
 OUTCOME_NAMES = frozenset({COUNT, SHARE, FIRST, LAST})
@@ -141,10 +149,20 @@ RESULT_NAMES = (
     | ACTION_RUN_NAMES
     | GRID_NAMES
     | ACTION_GRID_NAMES
+RESULT_NAMES = frozenset().union(
+    HISTOGRAM_NAMES,
+    TRACE_NAMES,
+    ALIGNED_NAMES,
+    SURVIVAL_NAMES,
+    OUTCOME_NAMES,
+    LEARNING_NAMES,
+    PAIR_NAMES,
+    RATE_NAMES,
 )
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
+ALIGN_ATTR = "align"
 FIELD_ATTR = "field"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"

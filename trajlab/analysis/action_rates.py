@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.alignment import FromStart
 from trajlab.analysis.alive import count_alive, place_of
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
 from trajlab.analysis.counting import ValueCounter
@@ -15,7 +16,6 @@ from trajlab.analysis.discrete import as_discrete, either, require_discrete, req
 from trajlab.analysis.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
@@ -199,9 +199,9 @@ def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
     kind = require_discrete(ds, name, what)
     refuse_time(groups, what)
     require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
-    cells, alive = Cells.of(ds), AliveRows.of(ds, name)
+    steps, alive = FromStart.of(ds), AliveRows.of(ds, name)
     counter = ValueCounter(
-        groups.size * len(cells.labels),
+        groups.size * len(steps.labels),
         component_count(ds[name].variable),
         functools.partial(require_few, name=name, what=what),
     )
@@ -212,7 +212,7 @@ def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
         dead = alive.missing(batch, batch.values[name].shape)
         if missing is not None:
             num_nan += int((missing if dead is None else missing & ~dead).sum())
-        held.append((values, place_of(batch, groups, cells), either(missing, dead)))
+        held.append((values, place_of(batch, groups, steps), either(missing, dead)))
         if (
             sum(rows.size for rows, _, _ in held) >= counter.counts.size
         ):  # a pass over all counts, once for as many rows
@@ -221,7 +221,7 @@ def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
         _add(counter, held)
     if num_nan:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
-    return _Counted(*counter.result(), count_alive(ds, groups, cells, alive), num_nan)
+    return _Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
 
 
 def _add(counter: ValueCounter, held: list[_Rows]) -> None:

@@ -28,12 +28,17 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
 
 
 def draw_alive(
-    ax: "matplotlib.axes.Axes", time: np.ndarray, counts: np.ndarray, by: str | None, looks: Sequence[_style.Look]
+    ax: "matplotlib.axes.Axes",
+    time: np.ndarray,
+    counts: np.ndarray,
+    by: str | None,
+    looks: Sequence[_style.Look],
+    width: float = 1.0,
 ) -> None:
-    """Draw how many episodes each step's values are from, `counts` (group, time)."""
-    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
+    """Draw how many episodes each step's values are from, `counts` (group, time); each step is `width` wide."""
+    edges = (np.append(time, time[-1] + width) if len(time) else np.array([0.0, width])) - width / 2
     draw_counts(ax, edges, counts if len(time) else np.zeros((len(counts), 1)), by is None, looks)
-    _text.plain_numbers(ax.xaxis, whole=True)
+    _text.plain_numbers(ax.xaxis, whole=width == 1)
 
 
 def draw_counts(
