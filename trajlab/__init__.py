@@ -21,6 +21,7 @@ from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.summary import summary
 from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
+from trajlab.analysis.return_to_go import return_to_go
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
@@ -35,6 +36,7 @@ from trajlab.plot.action_transitions import plot_action_transitions
 from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
+from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
@@ -66,9 +68,11 @@ __all__ = [
     "plot_action_transitions",
     "plot_learning_curve",
     "plot_outcomes",
+    "plot_return_to_go",
     "plot_returns",
     "plot_state_trace",
     "plot_survival",
+    "return_to_go",
     "returns",
     "stack_fields",
     "state_trace",

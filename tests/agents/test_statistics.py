@@ -100,6 +100,17 @@ def assert_returns(got, world, episodes, discount=1.0):
             np.testing.assert_allclose(got.isel(episode=number).sel(agent=agent), want, atol=1e-12)
 
 
+def assert_returns_to_go(got, world, episodes, discount=1.0):
+    """Check the discounted sums from each step on, of each agent; NaN where it is done."""
+    for number, one in enumerate(episodes):
+        want = np.full((len(one.alive), len(world.agents)), np.nan)
+        for k in range(len(world.agents)):
+            total = 0.0
+            for t in reversed(np.flatnonzero(one.alive[:, k])):
+                total = want[t, k] = float(world.reward[one.rows, one.env, k][t]) + discount * total
+        np.testing.assert_array_equal(got.values[number, : len(want)], want)
+
+
 # Random recordings ---------------------------------------------------------------------------------------------------
 
 
@@ -127,6 +138,7 @@ def test_traces(world, form):
 def test_returns(world, discount):
     ds = record(poisoned(world))
     assert_returns(tl.returns(ds, discount=discount), world, live(world), discount)
+    assert_returns_to_go(tl.return_to_go(ds, discount=discount), world, live(world), discount)
 
 
 # One recording, looked at in many ways -------------------------------------------------------------------------------
@@ -273,6 +285,11 @@ def test_a_single_agent(recording):
     np.testing.assert_array_equal(trace["quantiles"], whole["quantiles"])
     np.testing.assert_array_equal(tl.action_histogram(one)["count"].sum(), len(cells(world, episodes, "action", 1)))
     np.testing.assert_array_equal(tl.returns(one), tl.returns(ds).sel(agent="carrier"))
+    to_go = tl.return_to_go(ds)
+    assert to_go["alive"].dims == ("episode", "time", "agent")
+    np.testing.assert_array_equal(tl.return_to_go(one), to_go.sel(agent="carrier"))
+    trace = tl.state_trace(ds.assign(return_to_go=to_go), "return_to_go")
+    np.testing.assert_allclose(trace["mean"], to_go.mean("episode"))
     np.testing.assert_array_equal(
         tl.stack_fields(one, "obs"), tl.stack_fields(ds).sel(field=["obs[carrier,0]", "obs[carrier,1]"])
     )

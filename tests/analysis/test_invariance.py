@@ -26,6 +26,7 @@ STATISTICS = {
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
+    "return to go": lambda ds: np.sort(tl.transitions(ds.assign(g=tl.return_to_go(ds, discount=0.9)))["g"].values),
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
     "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
     "summary": lambda ds: [*tl.summary(ds).values()],
