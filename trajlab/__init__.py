@@ -26,6 +26,7 @@ from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.autocorrelation import autocorrelation
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.learning import learning_curve
@@ -38,6 +39,7 @@ from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.autocorrelation import plot_autocorrelation
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -53,6 +55,7 @@ __all__ = [
     "action_rates",
     "action_transitions",
     "append",
+    "autocorrelation",
     "concat",
     "episode",
     "episode_table",
@@ -66,6 +69,7 @@ __all__ = [
     "plot_action_histogram",
     "plot_action_rates",
     "plot_action_transitions",
+    "plot_autocorrelation",
     "plot_learning_curve",
     "plot_outcomes",
     "plot_return_to_go",

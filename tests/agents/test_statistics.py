@@ -73,6 +73,25 @@ def assert_pairs_and_rates(ds, world, episodes):
             np.testing.assert_allclose(bits, (share * np.log2(1 / share)).sum(), atol=1e-12)
 
 
+def assert_autocorrelation(ds, world, episodes):
+    """Check numbers of pairs, and correlations of both components of the observation, for each agent."""
+    result = tl.autocorrelation(ds, "obs", max_lag=3)
+    assert result["n"].dims == ("lag", "agent")
+    assert result["autocorrelation"].dims == ("lag", "agent", "obs_dim_0")
+    for k, agent in enumerate(world.agents):
+        for lag in range(4):
+            pairs = []
+            for one in episodes:
+                seen, there = world.obs[one.rows, one.env, k], one.alive[:, k]
+                pairs += [(seen[t], seen[t + lag]) for t in range(len(there) - lag) if there[t] and there[t + lag]]
+            at = result.sel(agent=agent, lag=lag)
+            assert at["n"] == len(pairs)
+            if len(pairs) > 2:
+                first, second = np.array(pairs, np.float64).reshape(-1, 2, 2).swapaxes(0, 1)
+                want = [np.corrcoef(first[:, j], second[:, j])[0, 1] for j in range(2)]
+                np.testing.assert_allclose(at["autocorrelation"], want, atol=1e-9)
+
+
 def assert_trace(trace, world, episodes, levels=(0.1, 0.5, 0.9)):
     """Check n, mean, deviation and quantiles at each step, for each agent."""
     assert trace["n"].dims == ("time", "agent")
@@ -131,6 +150,10 @@ def test_pairs_and_rates(world, form):
 def test_traces(world, form):
     ds = record(poisoned(world), form)
     assert_trace(tl.state_trace(ds, "obs"), world, live(world))
+
+
+def test_autocorrelation(recording):
+    assert_autocorrelation(*recording)
 
 
 @given(worlds(), st.sampled_from([1.0, 0.9, 0.0]))
