@@ -80,11 +80,10 @@ def plot_autocorrelation(
         draw_alive(strip, lags, counts[..., number], by, looks)
     _label(ds, name, panels, strips, result, chosen, titles)
     if chosen.name is not None and lines:
-        pairs = counts[:, min(1, len(lags) - 1), 0]
-        labels = _legend.group_labels(chosen, pairs)
-        _legend.write_legend(
-            panels, lines, labels, _legend.groups_title(chosen, f"pairs at lag {min(1, len(lags) - 1)}")
-        )
+        lag = min(1, len(lags) - 1)
+        pairs = result[N].isel({LAG: lag})
+        labels = _legend.group_labels(chosen, pairs.sum([dim for dim in pairs.dims if dim != chosen.name]).values)
+        _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, f"pairs at lag {lag}"))
     return panels.result()
 
 
