@@ -21,6 +21,7 @@ from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.summary import summary
 from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
+from trajlab.analysis.return_to_go import return_to_go
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
@@ -29,6 +30,7 @@ from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
+from trajlab.analysis.autocorrelation import autocorrelation
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
@@ -42,9 +44,11 @@ from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.action_ngrams import plot_action_ngrams
 from trajlab.plot.action_runs import plot_action_runs
 from trajlab.plot.returns import plot_returns
+from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
+from trajlab.plot.autocorrelation import plot_autocorrelation
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -63,6 +67,7 @@ __all__ = [
     "action_runs",
     "action_transitions",
     "append",
+    "autocorrelation",
     "concat",
     "episode",
     "episode_table",
@@ -81,12 +86,15 @@ __all__ = [
     "plot_action_rates",
     "plot_action_runs",
     "plot_action_transitions",
+    "plot_autocorrelation",
     "plot_learning_curve",
     "plot_occupancy",
     "plot_outcomes",
+    "plot_return_to_go",
     "plot_returns",
     "plot_state_trace",
     "plot_survival",
+    "return_to_go",
     "returns",
     "stack_fields",
     "state_trace",

@@ -86,6 +86,7 @@ STD = "std"
 N = "n"
 QUANTILES = "quantiles"
 RETURN = "return"
+RETURN_TO_GO = "return_to_go"
 SURVIVAL = "survival"
 LOWER = "lower"
 UPPER = "upper"
@@ -112,6 +113,8 @@ EVENT = "event"
 EVENT_TIME = "event_time"
 REACHED = "reached"
 CENSORED = "censored"
+LAG = "lag"
+AUTOCORRELATION = "autocorrelation"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -153,11 +156,17 @@ RESULT_NAMES = frozenset().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
     ALIGNED_NAMES,
+AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
+"""Names that an autocorrelation has for itself."""
+RESULT_NAMES = frozenset().union(
+    HISTOGRAM_NAMES,
+    TRACE_NAMES,
     SURVIVAL_NAMES,
     OUTCOME_NAMES,
     LEARNING_NAMES,
     PAIR_NAMES,
     RATE_NAMES,
+    AUTOCORRELATION_NAMES,
 )
 """Names that results over groups have for themselves."""
 

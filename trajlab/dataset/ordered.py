@@ -1,12 +1,12 @@
 """Transitions batch by batch, episode after episode and step after step, and which of them follow each other."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.cells import Cells
+from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.flat import MAX_CELLS, FlatBatch, batch_of, iter_flat, read_flat
 from trajlab.names import EPISODE
 
@@ -43,6 +43,25 @@ def iter_ordered(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
             span = cells.span(start, stop)
             part = {name: array[start - offset : stop - offset] for name, array in values.items()}
             yield batch_of(part, span)
+
+
+def iter_whole(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[tuple[FlatBatch, CellSpan]]:
+    """Yield every transition in order as `iter_ordered` does, in batches of whole episodes, each with where it lies."""
+    fields = list(dict.fromkeys(fields))
+    cells = Cells.of(ds)
+    held: list[Mapping[str, np.ndarray]] = []
+    begin = 0
+    for batch in iter_ordered(ds, fields):
+        assert batch.start is not None
+        stop = batch.start + len(batch.values[fields[0]])
+        end = int(cells.offsets[np.searchsorted(cells.offsets, stop, side="right") - 1])
+        held.append(batch.values)
+        if end > begin:
+            joined = {name: np.concatenate([values[name] for values in held]) for name in fields}
+            span = cells.span(begin, end)
+            yield batch_of({name: rows[: end - begin] for name, rows in joined.items()}, span), span
+            held = [{name: rows[end - begin :] for name, rows in joined.items()}]
+            begin = end
 
 
 def _ranges(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
