@@ -24,6 +24,7 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
+from trajlab.analysis.saturation import action_saturation
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
@@ -34,6 +35,7 @@ from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.action_transitions import plot_action_transitions
 from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
+from trajlab.plot.saturation import plot_action_saturation
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
@@ -49,6 +51,7 @@ __all__ = [
     "action_entropy",
     "action_histogram",
     "action_rates",
+    "action_saturation",
     "action_transitions",
     "append",
     "concat",
@@ -63,6 +66,7 @@ __all__ = [
     "plot_action_entropy",
     "plot_action_histogram",
     "plot_action_rates",
+    "plot_action_saturation",
     "plot_action_transitions",
     "plot_learning_curve",
     "plot_outcomes",

@@ -101,6 +101,10 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+SIDE = "side"
+SIDES = ("low", "inside", "high")
+CLIPPED = "clipped"
+MEAN_DIFFERENCE = "mean_difference"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -116,7 +120,18 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
-RESULT_NAMES = HISTOGRAM_NAMES | TRACE_NAMES | SURVIVAL_NAMES | OUTCOME_NAMES | LEARNING_NAMES | PAIR_NAMES | RATE_NAMES
+SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
+"""Names that shares of actions at their bounds have for themselves."""
+RESULT_NAMES = (
+    HISTOGRAM_NAMES
+    | TRACE_NAMES
+    | SURVIVAL_NAMES
+    | OUTCOME_NAMES
+    | LEARNING_NAMES
+    | PAIR_NAMES
+    | RATE_NAMES
+    | SATURATION_NAMES
+)
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"

@@ -23,6 +23,7 @@ STATISTICS = {
     "pairs": lambda ds: tl.action_transitions(ds, by="end_reason"),
     "rates": lambda ds: tl.action_rates(ds, by="complete"),
     "entropy": lambda ds: tl.action_entropy(ds),
+    "saturation": lambda ds: tl.action_saturation(ds, "obs", low=-0.5, high=0.5, by="complete"),
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
