@@ -26,6 +26,7 @@ from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.saturation import action_saturation
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.learning import learning_curve
@@ -38,6 +39,7 @@ from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.saturation import plot_action_saturation
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -71,10 +73,12 @@ __all__ = [
     "plot_learning_curve",
     "plot_outcomes",
     "plot_returns",
+    "plot_state_histogram",
     "plot_state_trace",
     "plot_survival",
     "returns",
     "stack_fields",
+    "state_histogram",
     "state_trace",
     "summary",
     "survival",

@@ -27,6 +27,7 @@ STATISTICS = {
     "trace": lambda ds: tl.state_trace(ds, "obs"),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
+    "drift": lambda ds: tl.state_histogram(ds, "obs", groups=5, bins=9),
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
     "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
     "summary": lambda ds: [*tl.summary(ds).values()],
