@@ -31,6 +31,9 @@ from trajlab.analysis.states import state_trace
 from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.autocorrelation import autocorrelation
+from trajlab.analysis.saturation import action_saturation
+from trajlab.analysis.states import state_trace
+from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
@@ -43,12 +46,14 @@ from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.action_ngrams import plot_action_ngrams
 from trajlab.plot.action_runs import plot_action_runs
+from trajlab.plot.saturation import plot_action_saturation
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
 from trajlab.plot.autocorrelation import plot_autocorrelation
+from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
@@ -65,6 +70,7 @@ __all__ = [
     "action_ngrams",
     "action_rates",
     "action_runs",
+    "action_saturation",
     "action_transitions",
     "append",
     "autocorrelation",
@@ -85,6 +91,7 @@ __all__ = [
     "plot_action_ngrams",
     "plot_action_rates",
     "plot_action_runs",
+    "plot_action_saturation",
     "plot_action_transitions",
     "plot_autocorrelation",
     "plot_learning_curve",
@@ -92,11 +99,13 @@ __all__ = [
     "plot_outcomes",
     "plot_return_to_go",
     "plot_returns",
+    "plot_state_histogram",
     "plot_state_trace",
     "plot_survival",
     "return_to_go",
     "returns",
     "stack_fields",
+    "state_histogram",
     "state_trace",
     "summary",
     "survival",

@@ -115,6 +115,10 @@ REACHED = "reached"
 CENSORED = "censored"
 LAG = "lag"
 AUTOCORRELATION = "autocorrelation"
+SIDE = "side"
+SIDES = ("low", "inside", "high")
+CLIPPED = "clipped"
+MEAN_DIFFERENCE = "mean_difference"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -140,6 +144,8 @@ GRID_NAMES = frozenset({X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN
 """Names that counts over the bins of two components have for themselves."""
 ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
 """Names that actions over the bins of a state have for themselves."""
+SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
+"""Names that shares of actions at their bounds have for themselves."""
 RESULT_NAMES = (
     HISTOGRAM_NAMES
     | TRACE_NAMES
@@ -167,6 +173,7 @@ RESULT_NAMES = frozenset().union(
     PAIR_NAMES,
     RATE_NAMES,
     AUTOCORRELATION_NAMES,
+    | SATURATION_NAMES
 )
 """Names that results over groups have for themselves."""
 
