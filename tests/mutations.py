@@ -529,7 +529,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a single line",
         "the line of an episode goes on where the agent is done",
-        edit("plot/states.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
+        edit("plot/_singles.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
         "tests/agents/test_plots.py -k single_episodes",
     ),
     Mutation(
@@ -583,7 +583,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a rate",
         "actions of agents that are done have a share",
-        edit("analysis/action_rates.py", "cells), either(missing, dead)))", "cells), missing))"),
+        edit("analysis/action_rates.py", "steps), either(missing, dead)))", "steps), missing))"),
         f"{STATISTICS} -k pairs_and_rates",
     ),
 ]  # fmt: skip

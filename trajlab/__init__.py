@@ -32,7 +32,6 @@ from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.autocorrelation import autocorrelation
 from trajlab.analysis.saturation import action_saturation
-from trajlab.analysis.states import state_trace
 from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes

@@ -113,7 +113,6 @@ EVENT = "event"
 EVENT_TIME = "event_time"
 REACHED = "reached"
 CENSORED = "censored"
-LAG = "lag"
 AUTOCORRELATION = "autocorrelation"
 SIDE = "side"
 SIDES = ("low", "inside", "high")
@@ -146,34 +145,23 @@ ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
 """Names that actions over the bins of a state have for themselves."""
 SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
 """Names that shares of actions at their bounds have for themselves."""
-RESULT_NAMES = (
-    HISTOGRAM_NAMES
-    | TRACE_NAMES
-    | SURVIVAL_NAMES
-    | OUTCOME_NAMES
-    | LEARNING_NAMES
-    | PAIR_NAMES
-    | RATE_NAMES
-    | NGRAM_NAMES
-    | ACTION_RUN_NAMES
-    | GRID_NAMES
-    | ACTION_GRID_NAMES
-RESULT_NAMES = frozenset().union(
+AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
+"""Names that an autocorrelation has for itself."""
+RESULT_NAMES = frozenset[str]().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
     ALIGNED_NAMES,
-AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
-"""Names that an autocorrelation has for itself."""
-RESULT_NAMES = frozenset().union(
-    HISTOGRAM_NAMES,
-    TRACE_NAMES,
     SURVIVAL_NAMES,
     OUTCOME_NAMES,
     LEARNING_NAMES,
     PAIR_NAMES,
     RATE_NAMES,
+    NGRAM_NAMES,
+    ACTION_RUN_NAMES,
+    GRID_NAMES,
+    ACTION_GRID_NAMES,
+    SATURATION_NAMES,
     AUTOCORRELATION_NAMES,
-    | SATURATION_NAMES
 )
 """Names that results over groups have for themselves."""
 

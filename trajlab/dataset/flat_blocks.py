@@ -15,7 +15,7 @@ from trajlab.segment import Episodes
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
 LABELLED_TILES = 8
-"""Tiles labelled at once: more would not stay in the cache when they are turned, fewer would look for episodes often."""
+"""Tiles labelled at once: more would not stay in the cache when turned, fewer would look for episodes often."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
