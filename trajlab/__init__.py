@@ -27,6 +27,7 @@ from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_entropy, action_rates
 from trajlab.analysis.action_ngrams import action_ngrams
 from trajlab.analysis.action_runs import action_runs
+from trajlab.analysis.action_raster import action_raster
 from trajlab.analysis.states import state_trace
 from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
@@ -46,6 +47,7 @@ from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.action_ngrams import plot_action_ngrams
 from trajlab.plot.action_runs import plot_action_runs
 from trajlab.plot.saturation import plot_action_saturation
+from trajlab.plot.action_raster import plot_action_raster
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
@@ -67,6 +69,7 @@ __all__ = [
     "action_entropy",
     "action_histogram",
     "action_ngrams",
+    "action_raster",
     "action_rates",
     "action_runs",
     "action_saturation",
@@ -88,6 +91,7 @@ __all__ = [
     "plot_action_entropy",
     "plot_action_histogram",
     "plot_action_ngrams",
+    "plot_action_raster",
     "plot_action_rates",
     "plot_action_runs",
     "plot_action_saturation",

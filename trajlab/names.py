@@ -180,6 +180,7 @@ NUM_ABOVE_ATTR = "num_above"
 NUM_OUTSIDE_ATTR = "num_outside"
 NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
+SORT_ATTR = "sort"
 
 
 def units_name(dim: str) -> str:
