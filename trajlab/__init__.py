@@ -58,6 +58,7 @@ from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.overview import plot_overview
 
 __version__ = version("trajlab")
 
@@ -100,6 +101,7 @@ __all__ = [
     "plot_learning_curve",
     "plot_occupancy",
     "plot_outcomes",
+    "plot_overview",
     "plot_return_to_go",
     "plot_returns",
     "plot_state_histogram",
