@@ -74,7 +74,11 @@ def test_frame_says_what_it_is_of():
 def test_legend_of_the_end_reasons_takes_no_room_from_the_bars():
     axes = tl.plot_overview(recording())
     assert [text.get_text() for text in axes[2].get_legend().get_texts()] == ["terminated (9)", "cut (3)"]
-    assert axes[2].get_ylim()[1] == 1
+    assert axes[2].get_ylim() == (0, 1)
+    assert tl.plot_overview(tl.from_episodes([{"x": np.ones(3)}] * 2, end_reason="truncated"))[0].get_ylim() == (
+        -0.02,
+        1.02,
+    )
     assert all(ax.get_legend() is None for ax in axes if ax is not axes[2])
 
 
@@ -134,7 +138,6 @@ def test_what_there_is_no_room_for_is_named():
     left = axes[0].figure.get_suptitle().replace("\n", " ")
     assert left.endswith("not shown: obs.part2, obs.part3, obs.part4, obs.part5 and 1 more")
     every = [f"obs.part{i}" for i in range(7)]
-    assert len(tl.plot_overview(ds, state=every)) == 23
     with pytest.raises(ValueError, match="there would be 26 panels; at most 24.*in state="):
         tl.plot_overview(ds, state=[*every, "obs.part0"])
 
@@ -167,6 +170,12 @@ def test_what_is_not_shown_is_said():
         axes = tl.plot_overview(ds, by="kind", groups=["a", "b"])
     assert axes[3].get_title() == "action\nnot shown: 12 NaN"
     assert axes[0].figure.get_suptitle().endswith("in no group: 3 episodes")
+
+
+def test_long_names_of_actions_are_broken():
+    names = ["move towards the door on the left", "move towards the door on the right"]
+    texts = [text.get_text() for text in tl.plot_overview(recording(), labels=names)[3].get_yticklabels()]
+    assert texts == ["move towards the\ndoor on the left", "move towards the\ndoor on the\nright"]
 
 
 def test_columns_and_dark_ground():

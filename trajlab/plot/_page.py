@@ -1,5 +1,6 @@
 """What makes one page of the panels that several plots drew."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,23 +17,31 @@ if TYPE_CHECKING:
 
 LEGEND_POINTS = 7
 """Size of letters in a legend above a panel."""
+LETTERS = 16
+"""Longer names beside a panel are broken."""
 MAX_NAMES = 4
 """So many of the fields that are not shown are named."""
 
 
-def finish_panel(ax: "matplotlib.axes.Axes", title: str, has_legend: bool) -> None:
+def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, float] | None, has_legend: bool) -> None:
     """Say above a panel what it shows and what it does not, and leave what all panels share to the page.
 
-    A legend stays only where the panel needs one of its own.
+    The y axis ends at `limits`, or else around what is drawn. A legend stays only where the panel needs one of its own.
     """
     said = " ".join(" ".join(ax.get_title(loc=place) for place in ("center", "right")).split())
     _, found, note = said.partition("not shown: ")
     ax.set_title("", loc="right")
     _text.write_panel_title(ax, [title, *([found + note.split(" in no group")[0]] if found else [])])
+    if ax.yaxis_inverted():  # names of bars that lie on their side, which would take room from all panels above
+        names = [textwrap.wrap(text.get_text(), LETTERS) for text in ax.get_yticklabels()]
+        ax.set_yticks(ax.get_yticks(), ["\n".join(lines) for lines in names])
     legend = ax.get_legend()
     if legend is None:
         return
-    ax.autoscale(axis="y")  # which had made room for the legend
+    if limits is None:
+        ax.autoscale(axis="y")  # which had made room for the legend
+    else:
+        ax.set_ylim(limits)
     if has_legend:
         _move_legend(ax, legend)
     else:

@@ -58,12 +58,15 @@ class _Part:
         Draws them into a list of Axes.
     has_legend : bool
         Whether they need one of their own, beside that of the page.
+    limits : pair of float or None
+        Ends of the y axis; None for those of what is drawn.
     """
 
     title: str
     count: int
     draw: Callable[[list[Any]], Any]
     has_legend: bool = False
+    limits: tuple[float, float] | None = None
 
 
 def plot_overview(
@@ -139,7 +142,7 @@ def plot_overview(
         if mine:
             part.draw(mine)
         for ax in mine:
-            finish_panel(ax, part.title, part.has_legend)
+            finish_panel(ax, part.title, part.limits, part.has_legend)
     if not parts:
         _text.write_empty(panels.axes[0])
     write_frame(ds, panels, chosen, bool(told), [part.title for part in parts if not part.count])
@@ -221,8 +224,8 @@ def _parts(
             part = part.assign_coords({RETURN: returns(part, reward=name)})
         yield _Part(_title(ds, name, count, "return"), count, functools.partial(_draw_curve, part, along))
     if (ds[END_REASON].values != CUT).any():
-        yield _Part("episode length", 1, lambda axes: plot_survival(ds, **told, ax=axes))
-        yield _Part("how episodes end", 1, lambda axes: plot_outcomes(ds, by=along, ax=axes), has_legend=True)
+        yield _Part("episode length", 1, lambda axes: plot_survival(ds, **told, ax=axes), limits=(-0.02, 1.02))
+        yield _Part("how episodes end", 1, lambda axes: plot_outcomes(ds, by=along, ax=axes), True, limits=(0, 1))
     for name, most in _shared_out(ds, _fields_of_role(ds, "action")):
         part, count = _first_components(ds, name, most)
         options = told | ({"bins": BINS} if discrete_kind(ds, name) is None else {"labels": labels})
