@@ -24,7 +24,8 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.return_to_go import return_to_go
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
-from trajlab.analysis.action_rates import action_entropy, action_rates
+from trajlab.analysis.action_rates import action_rates
+from trajlab.analysis.action_entropy import action_entropy
 from trajlab.analysis.action_ngrams import action_ngrams
 from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.action_raster import action_raster

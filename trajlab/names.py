@@ -181,6 +181,7 @@ NUM_OUTSIDE_ATTR = "num_outside"
 NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 SORT_ATTR = "sort"
+WINDOW_ATTR = "window"
 
 
 def units_name(dim: str) -> str:
