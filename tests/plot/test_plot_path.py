@@ -42,7 +42,7 @@ def test_steps_up_to_the_final_observation(ds):
     (legend,) = ax.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["start (2)", "end (1)", "cut (1)"]
     assert [bar.get_ylabel() for bar in bars_of(ax)] == ["time [steps]"]
-    assert ax.get_title() == "obs[0] and obs[1]: 2 episodes (1 cut)"
+    assert ax.get_title() == "paths of 2 episodes (1 cut)"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("obs[0]", "obs[1]")
 
 
@@ -112,7 +112,7 @@ def test_some_of_many_episodes():
     drawn = [line[0][0] for line in lines_of(ax)]
     assert len(drawn) == 30
     assert (drawn[0], drawn[-1]) == (0, 99)
-    assert ax.get_title() == "obs[0] and obs[1]: 30 of 100 episodes"
+    assert ax.get_title() == "paths of 30 of 100 episodes"
     assert "episode 99 of 100" in tl.plot_path(ds, "obs[0]", "obs[1]", episodes=[99]).get_title()
     assert len(lines_of(tl.plot_path(ds, "obs[0]", "obs[1]", episodes=50))) == 50
     with pytest.raises(KeyError, match="100"):

@@ -79,7 +79,7 @@ def plot_path(
     points = read_points(part, place, shade)
     panels = _style.make_panels(1, ax)
     (ax_,) = panels.axes
-    lines = [f"{place[0].title} and {place[1].title}: {_which(ds, which)}"]
+    lines = [f"paths of {_which(ds, which)}"]
     if len(points.time):
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
