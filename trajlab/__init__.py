@@ -54,6 +54,7 @@ from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
+from trajlab.plot.path import plot_path
 from trajlab.plot.autocorrelation import plot_autocorrelation
 from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
@@ -103,6 +104,7 @@ __all__ = [
     "plot_occupancy",
     "plot_outcomes",
     "plot_overview",
+    "plot_path",
     "plot_return_to_go",
     "plot_returns",
     "plot_state_histogram",
