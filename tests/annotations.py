@@ -7,9 +7,9 @@ from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
     Buffer Convention Recorder action_entropy action_histogram action_rates action_transitions append concat
-    episode episode_table event_times from_episodes from_rollout init_buffer learning_curve outcomes outliers
+    episode episode_table event_times from_episodes from_rollout init_buffer learning_curve milestones outcomes outliers
     plot_action_entropy plot_action_histogram plot_action_rates plot_action_transitions plot_learning_curve
-    plot_outcomes plot_returns plot_state_trace plot_survival returns stack_fields state_trace summary
+    plot_milestones plot_outcomes plot_returns plot_state_trace plot_survival returns stack_fields state_trace summary
     survival to_dataframe to_dataset transitions validate
 """.split()
 

@@ -28,6 +28,7 @@ from trajlab.analysis.states import state_trace
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
+from trajlab.analysis.milestones import milestones
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -40,6 +41,7 @@ from trajlab.plot.states import plot_state_trace
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.milestones import plot_milestones
 
 __version__ = version("trajlab")
 
@@ -60,6 +62,7 @@ __all__ = [
     "from_rollout",
     "init_buffer",
     "learning_curve",
+    "milestones",
     "outcomes",
     "outliers",
     "plot_action_entropy",
@@ -67,6 +70,7 @@ __all__ = [
     "plot_action_rates",
     "plot_action_transitions",
     "plot_learning_curve",
+    "plot_milestones",
     "plot_outcomes",
     "plot_returns",
     "plot_state_trace",

@@ -107,6 +107,7 @@ EVENT = "event"
 EVENT_TIME = "event_time"
 REACHED = "reached"
 CENSORED = "censored"
+NUM_REACHED = "num_reached"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -124,6 +125,10 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
+EVENT_NAMES = frozenset({EVENT, EVENT_TIME, REACHED, CENSORED})
+"""Names that times of events have for themselves."""
+MILESTONE_NAMES = frozenset({EVENT, SHARE, N, MEDIAN, NUM_REACHED})
+"""Names that milestones have for themselves."""
 RESULT_NAMES = frozenset().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
@@ -133,6 +138,7 @@ RESULT_NAMES = frozenset().union(
     LEARNING_NAMES,
     PAIR_NAMES,
     RATE_NAMES,
+    MILESTONE_NAMES,
 )
 """Names that results over groups have for themselves."""
 
