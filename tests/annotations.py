@@ -7,8 +7,8 @@ from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
     Buffer Convention Recorder action_entropy action_histogram action_rates action_transitions append concat
-    episode episode_table event_times from_episodes from_rollout init_buffer learning_curve milestones outcomes outliers
-    plot_action_entropy plot_action_histogram plot_action_rates plot_action_transitions plot_learning_curve
+    episode episode_table event_times first_action_time from_episodes from_rollout init_buffer learning_curve milestones outcomes outliers
+    plot_action_entropy plot_action_histogram plot_action_rates plot_action_transitions plot_first_action_time plot_learning_curve
     plot_milestones plot_outcomes plot_returns plot_state_trace plot_survival returns stack_fields state_trace summary
     survival to_dataframe to_dataset transitions validate
 """.split()

@@ -29,6 +29,7 @@ from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
 from trajlab.analysis.milestones import milestones
+from trajlab.analysis.first_action import first_action_time
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -42,6 +43,7 @@ from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
 from trajlab.plot.milestones import plot_milestones
+from trajlab.plot.first_action import plot_first_action_time
 
 __version__ = version("trajlab")
 
@@ -58,6 +60,7 @@ __all__ = [
     "episode",
     "episode_table",
     "event_times",
+    "first_action_time",
     "from_episodes",
     "from_rollout",
     "init_buffer",
@@ -69,6 +72,7 @@ __all__ = [
     "plot_action_histogram",
     "plot_action_rates",
     "plot_action_transitions",
+    "plot_first_action_time",
     "plot_learning_curve",
     "plot_milestones",
     "plot_outcomes",

@@ -29,6 +29,7 @@ STATISTICS = {
     "trace by event": lambda ds: tl.state_trace(ds, "obs", align=tl.event_times(ds, lambda ds: ds["reward"] > 0.5)),
     "events": lambda ds: np.sort(tl.event_times(ds, lambda ds: ds["reward"] > 0.5)["event_time"].values),
     "milestones": lambda ds: tl.milestones(ds, {"up": lambda ds: ds["reward"] > 0.5}, by="complete"),
+    "first actions": lambda ds: np.sort(tl.first_action_time(ds)["event_time"].values, axis=0),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),

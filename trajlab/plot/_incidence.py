@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.names import NUM_EPISODES_ATTR, TIME
-from trajlab.plot import _style, _text
+from trajlab.analysis.groups import Groups
+from trajlab.names import LEFT_OUT_ATTR, NUM_EPISODES_ATTR, TIME
+from trajlab.plot import _legend, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ class Curves:
     share : array (panel, line, time) float64
     at_risk : array (panel, line, time) int64
     median : array (panel, line) float64
+
+    No panel at all where there is no group.
     """
 
     share: np.ndarray
@@ -49,7 +52,8 @@ def draw_curves(
         else:
             _text.write_empty(ax)
         by = "line" if len(looks) > 1 else None
-        draw_alive(strip, result[TIME].values, curves.at_risk[number], by, looks)
+        at_risk = curves.at_risk[number] if len(curves.at_risk) else np.zeros((0, 0), np.int64)
+        draw_alive(strip, result[TIME].values, at_risk, by, looks)
         _label(panels, ax, strip, number % columns == 0)
         if panels.figure is None or number >= len(panels.axes) - columns:
             strip.set_xlabel(_text.time_label(result[TIME]))
@@ -91,3 +95,25 @@ def _label(panels: _style.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib
     if is_first:
         _text.write_ylabel(panels, ax, "share of episodes")
         strip.set_ylabel("n")
+
+
+def legend_texts(names: list[str], curves: Curves) -> list[str]:
+    """Return what each line is called, with its final share where there is a single panel."""
+    if len(curves.share) > 1:
+        return names
+    return [f"{name}: {curves.final_text(0, line)}" for line, name in enumerate(names)]
+
+
+def panel_notes(names: list[str], curves: Curves) -> list[str]:
+    """Return the final shares to write above each panel, where they are few."""
+    if not 0 < len(names) <= 4:
+        return ["" for _ in curves.share]
+    finals = [[curves.final_text(panel, line) for line in range(len(names))] for panel in range(len(curves.share))]
+    return [", ".join(f"{name}: {final}" for name, final in zip(names, of, strict=True)) for of in finals]
+
+
+def left_out_lines(result: xr.Dataset, groups: Groups) -> list[str]:
+    """Return lines on the episodes that are not shown."""
+    left_out = result.attrs.get(LEFT_OUT_ATTR, 0)
+    lines = [f"not shown: {left_out:,} whose start was not seen"] if left_out else []
+    return lines + _legend.left_out(groups)

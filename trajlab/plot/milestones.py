@@ -12,9 +12,9 @@ from trajlab.analysis.first_times import First, find_first
 from trajlab.analysis.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
-from trajlab.names import EPISODE, EVENT, LEFT_OUT_ATTR, MEDIAN, SHARE, START_SEEN, TIME, N
+from trajlab.names import EPISODE, EVENT, MEDIAN, SHARE, START_SEEN, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._incidence import Curves, draw_curves
+from trajlab.plot._incidence import Curves, draw_curves, left_out_lines, legend_texts, panel_notes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -82,7 +82,9 @@ def plot_milestones(
         _legend.write_legend(panels, lines, legend_texts(names, curves), title)
     what = f"{text}, of" if is_single and text != "condition" else "milestones of"
     texts = [f"{what} {_text.count_text(result.attrs)}", "reached by each step; n: episodes at risk; dots: medians"]
-    _panels.write_names(panels, titles, texts + left_out_lines(result, chosen), panel_notes(names, curves))
+    _panels.write_names(
+        panels, titles, texts + left_out_lines(result, chosen), panel_notes(names if lines else [], curves)
+    )
     return panels.result()
 
 
@@ -129,25 +131,3 @@ def _curves(result: xr.Dataset, panels: int, lines: int) -> Curves:
     lead, steps = (panels, lines), result.sizes[TIME]
     share, at_risk = (result[key].values.reshape(*lead, steps) for key in (SHARE, N))
     return Curves(share, at_risk, result[MEDIAN].values.reshape(lead))
-
-
-def legend_texts(names: list[str], curves: Curves) -> list[str]:
-    """Return what each line is called, with its final share where there is a single panel."""
-    if len(curves.share) > 1:
-        return names
-    return [f"{name}: {curves.final_text(0, line)}" for line, name in enumerate(names)]
-
-
-def panel_notes(names: list[str], curves: Curves) -> list[str]:
-    """Return the final shares to write above each panel, where they are few."""
-    if len(names) > 4:
-        return ["" for _ in curves.share]
-    finals = [[curves.final_text(panel, line) for line in range(len(names))] for panel in range(len(curves.share))]
-    return [", ".join(f"{name} {final}" for name, final in zip(names, of, strict=True)) for of in finals]
-
-
-def left_out_lines(result: xr.Dataset, groups: Groups) -> list[str]:
-    """Return lines on the episodes that are not shown."""
-    left_out = result.attrs.get(LEFT_OUT_ATTR, 0)
-    lines = [f"not shown: {left_out:,} whose start was not seen"] if left_out else []
-    return lines + _legend.left_out(groups)
