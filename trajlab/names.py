@@ -86,6 +86,7 @@ STD = "std"
 N = "n"
 QUANTILES = "quantiles"
 RETURN = "return"
+RETURN_TO_GO = "return_to_go"
 SURVIVAL = "survival"
 LOWER = "lower"
 UPPER = "upper"
@@ -101,12 +102,22 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+NGRAM = "ngram"
+RUN_LENGTH = "run_length"
+NUM_OPEN = "num_open"
+X_BIN, X_BIN_LEFT, X_BIN_RIGHT = "x_bin", "x_bin_left", "x_bin_right"
+Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT = "y_bin", "y_bin_left", "y_bin_right"
 LAG = "lag"
 FRACTION = "fraction"
 EVENT = "event"
 EVENT_TIME = "event_time"
 REACHED = "reached"
 CENSORED = "censored"
+AUTOCORRELATION = "autocorrelation"
+SIDE = "side"
+SIDES = ("low", "inside", "high")
+CLIPPED = "clipped"
+MEAN_DIFFERENCE = "mean_difference"
 NUM_REACHED = "num_reached"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
@@ -125,11 +136,23 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
+NGRAM_NAMES = frozenset({N, NGRAM, LABEL, COUNT, SHARE})
+"""Names that a table of n-grams has for itself."""
+ACTION_RUN_NAMES = frozenset({VALUE, LABEL, RUN_LENGTH, COUNT, N, MEAN, MEDIAN, NUM_OPEN})
+"""Names that runs of actions have for themselves."""
+GRID_NAMES = frozenset({X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT, COUNT, SHARE})
+"""Names that counts over the bins of two components have for themselves."""
+ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
+"""Names that actions over the bins of a state have for themselves."""
+SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
+"""Names that shares of actions at their bounds have for themselves."""
+AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
+"""Names that an autocorrelation has for itself."""
 EVENT_NAMES = frozenset({EVENT, EVENT_TIME, REACHED, CENSORED})
 """Names that times of events have for themselves."""
 MILESTONE_NAMES = frozenset({EVENT, SHARE, N, MEDIAN, NUM_REACHED})
 """Names that milestones have for themselves."""
-RESULT_NAMES = frozenset().union(
+RESULT_NAMES = frozenset[str]().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
     ALIGNED_NAMES,
@@ -138,6 +161,12 @@ RESULT_NAMES = frozenset().union(
     LEARNING_NAMES,
     PAIR_NAMES,
     RATE_NAMES,
+    NGRAM_NAMES,
+    ACTION_RUN_NAMES,
+    GRID_NAMES,
+    ACTION_GRID_NAMES,
+    SATURATION_NAMES,
+    AUTOCORRELATION_NAMES,
     MILESTONE_NAMES,
 )
 """Names that results over groups have for themselves."""
@@ -154,7 +183,10 @@ NUM_TRANSITIONS_ATTR = "num_transitions"
 NUM_NAN_ATTR = "num_nan"
 NUM_BELOW_ATTR = "num_below"
 NUM_ABOVE_ATTR = "num_above"
+NUM_OUTSIDE_ATTR = "num_outside"
+NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
+SORT_ATTR = "sort"
 
 
 def units_name(dim: str) -> str:

@@ -73,6 +73,25 @@ def assert_pairs_and_rates(ds, world, episodes):
             np.testing.assert_allclose(bits, (share * np.log2(1 / share)).sum(), atol=1e-12)
 
 
+def assert_autocorrelation(ds, world, episodes):
+    """Check numbers of pairs, and correlations of both components of the observation, for each agent."""
+    result = tl.autocorrelation(ds, "obs", max_lag=3)
+    assert result["n"].dims == ("lag", "agent")
+    assert result["autocorrelation"].dims == ("lag", "agent", "obs_dim_0")
+    for k, agent in enumerate(world.agents):
+        for lag in range(4):
+            pairs = []
+            for one in episodes:
+                seen, there = world.obs[one.rows, one.env, k], one.alive[:, k]
+                pairs += [(seen[t], seen[t + lag]) for t in range(len(there) - lag) if there[t] and there[t + lag]]
+            at = result.sel(agent=agent, lag=lag)
+            assert at["n"] == len(pairs)
+            if len(pairs) > 2:
+                first, second = np.array(pairs, np.float64).reshape(-1, 2, 2).swapaxes(0, 1)
+                want = [np.corrcoef(first[:, j], second[:, j])[0, 1] for j in range(2)]
+                np.testing.assert_allclose(at["autocorrelation"], want, atol=1e-9)
+
+
 def assert_trace(trace, world, episodes, levels=(0.1, 0.5, 0.9)):
     """Check n, mean, deviation and quantiles at each step, for each agent."""
     assert trace["n"].dims == ("time", "agent")
@@ -100,6 +119,17 @@ def assert_returns(got, world, episodes, discount=1.0):
             np.testing.assert_allclose(got.isel(episode=number).sel(agent=agent), want, atol=1e-12)
 
 
+def assert_returns_to_go(got, world, episodes, discount=1.0):
+    """Check the discounted sums from each step on, of each agent; NaN where it is done."""
+    for number, one in enumerate(episodes):
+        want = np.full((len(one.alive), len(world.agents)), np.nan)
+        for k in range(len(world.agents)):
+            total = 0.0
+            for t in reversed(np.flatnonzero(one.alive[:, k])):
+                total = want[t, k] = float(world.reward[one.rows, one.env, k][t]) + discount * total
+        np.testing.assert_array_equal(got.values[number, : len(want)], want)
+
+
 # Random recordings ---------------------------------------------------------------------------------------------------
 
 
@@ -122,11 +152,16 @@ def test_traces(world, form):
     assert_trace(tl.state_trace(ds, "obs"), world, live(world))
 
 
+def test_autocorrelation(recording):
+    assert_autocorrelation(*recording)
+
+
 @given(worlds(), st.sampled_from([1.0, 0.9, 0.0]))
 @examples(40)
 def test_returns(world, discount):
     ds = record(poisoned(world))
     assert_returns(tl.returns(ds, discount=discount), world, live(world), discount)
+    assert_returns_to_go(tl.return_to_go(ds, discount=discount), world, live(world), discount)
 
 
 # One recording, looked at in many ways -------------------------------------------------------------------------------
@@ -273,6 +308,11 @@ def test_a_single_agent(recording):
     np.testing.assert_array_equal(trace["quantiles"], whole["quantiles"])
     np.testing.assert_array_equal(tl.action_histogram(one)["count"].sum(), len(cells(world, episodes, "action", 1)))
     np.testing.assert_array_equal(tl.returns(one), tl.returns(ds).sel(agent="carrier"))
+    to_go = tl.return_to_go(ds)
+    assert to_go["alive"].dims == ("episode", "time", "agent")
+    np.testing.assert_array_equal(tl.return_to_go(one), to_go.sel(agent="carrier"))
+    trace = tl.state_trace(ds.assign(return_to_go=to_go), "return_to_go")
+    np.testing.assert_allclose(trace["mean"], to_go.mean("episode"))
     np.testing.assert_array_equal(
         tl.stack_fields(one, "obs"), tl.stack_fields(ds).sel(field=["obs[carrier,0]", "obs[carrier,1]"])
     )

@@ -2,7 +2,7 @@
 
 import functools
 import importlib.metadata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,20 @@ def field_of(
         When there is no such field.
     """
     validate(ds)
-    if is_blank(ds):
-        if name not in ds.variables:
-            cells = (EPISODE, TIME)
-            ds = ds.assign({name: (cells, np.zeros([ds.sizes[dim] for dim in cells], like))})
-        wanted = [along] if isinstance(along, str) else along or []
-        missing = [by for by in wanted if by is not None and by not in ds.variables]
-        ds = ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
+    wanted = [along] if isinstance(along, str) else along or []
+    ds = filled(ds, {name: like}, *wanted)
     return ds, resolve_field(ds, name)
+
+
+def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: str | None) -> xr.Dataset:
+    """Return a Dataset of no episode and no field with fields of these dtypes, and coordinates; any other as it is."""
+    if not is_blank(ds):
+        return ds
+    cells = (EPISODE, TIME)
+    shape = [ds.sizes[dim] for dim in cells]
+    ds = ds.assign({name: (cells, np.zeros(shape, like)) for name, like in fields.items() if name not in ds.variables})
+    missing = [by for by in along if by is not None and by not in ds.variables]
+    return ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
 
 
 def is_blank(ds: xr.Dataset) -> bool:

@@ -10,6 +10,7 @@ import xarray as xr
 
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
+from trajlab.dataset.flat_array import FlatArray
 from trajlab.dataset.flat_blocks import common_source, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
@@ -102,7 +103,7 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
-    readers = {name: _cell_reader(variable) for name, variable in variables.items()}
+    readers = {name: _cell_reader(variable, cells) for name, variable in variables.items()}
     by_cell = {name: reader for name, reader in readers.items() if reader is not None}
     if len(by_cell) == len(variables):
         return _cell_batches(cells, by_cell, _cells_within(variables))
@@ -165,11 +166,11 @@ def _cell_batches(cells: Cells, readers: Mapping[str, Reader], size: int) -> Ite
         yield batch_of({name: read(span) for name, read in readers.items()}, span)
 
 
-def _cell_reader(variable: xr.Variable) -> Reader | None:
+def _cell_reader(variable: xr.Variable, cells: Cells) -> Reader | None:
     """Return what reads a variable by cells, or None where it is neither ours nor in memory."""
     lazy = lazy_base(variable)
     if lazy is not None and lazy[0].lead == 2:
-        return _lazy_reader(*lazy)
+        return _flat_reader(*lazy, cells) or _lazy_reader(*lazy)
     if is_in_memory(variable):
         return _memory_reader(variable.values)
     return None
@@ -181,6 +182,16 @@ def _memory_reader(values: np.ndarray) -> Reader:
     width = values.shape[1]
     flat = values.reshape(values.shape[0] * width, *values.shape[2:])
     return lambda span: flat.take(span.flat(width), axis=0)
+
+
+def _flat_reader(array: LazyArray, key: tuple[Any, ...], cells: Cells) -> Reader | None:
+    """Return what reads values that already lie without padding, or None where they do not, or not all are wanted."""
+    if not isinstance(array, FlatArray) or any(not isinstance(k, slice) or k != slice(None) for k in key):
+        return None
+    if not np.array_equal(array.length, cells.counts):
+        return None
+    values = array.values
+    return lambda span: values[span.start : span.stop]
 
 
 def _lazy_reader(array: LazyArray, key: tuple[Any, ...]) -> Reader:

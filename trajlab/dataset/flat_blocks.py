@@ -14,6 +14,8 @@ from trajlab.segment import Episodes
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
+LABELLED_TILES = 8
+"""Tiles labelled at once: more would not stay in the cache when turned, fewer would look for episodes often."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -82,12 +84,17 @@ def read_blocks(source: Source, chosen: np.ndarray, variables: Mapping[str, xr.V
     width = source.view.layout.width
     step = max(1, TILE_CELLS // width)
     for block, first, end in source.view.spans():
-        labels = functools.cache(functools.partial(_labels, table.column, table.start, table.length, first, end, width))
         for start in range(first, end, step):
             stop = min(start + step, end)
+            if (start - first) % (LABELLED_TILES * step) == 0:
+                until = min(start + LABELLED_TILES * step, end)
+                labels = functools.cache(
+                    functools.partial(_labels, table.column, table.start, table.length, start, until, width)
+                )
+                begin = start
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, labels, first, start, stop, chosen, table, is_full)
+                yield _tile(source, variables, block, labels, begin, start, stop, chosen, table, is_full)
 
 
 def _tile(

@@ -1,0 +1,201 @@
+"""How much a field still has in common with itself some steps later."""
+
+import numbers
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.common import (
+    field_of,
+    inner_coords,
+    inner_dims,
+    made_by,
+    require_free_dims,
+    require_numeric,
+    title_of,
+)
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.lagged import LagSums, Layout
+from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells, CellSpan
+from trajlab.dataset.fields import component_count
+from trajlab.dataset.flat import FlatBatch
+from trajlab.dataset.ordered import iter_whole
+from trajlab.errors import warn_user
+from trajlab.names import AGENT, AUTOCORRELATION, AUTOCORRELATION_NAMES, LAG, N
+
+DEFAULT_LAGS = 50
+
+
+def autocorrelation(
+    ds: xr.Dataset,
+    field: str,
+    *,
+    max_lag: int | None = None,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+) -> xr.Dataset:
+    r"""Return how much a field correlates with itself `lag` steps later in the same episode.
+
+    It is Pearson's correlation over all `n` pairs of a step and the one `lag` steps later, both of one episode:
+
+    .. math:: r_k = \frac{\sum (x_t - \bar x_k)(x_{t+k} - \bar y_k)}
+              {\sqrt{\sum (x_t - \bar x_k)^2 \sum (x_{t+k} - \bar y_k)^2}}
+
+    where the sums and both means, :math:`\bar x_k` of the earlier values and :math:`\bar y_k` of the later ones, run
+    over the pairs of that lag. The means are not those of all steps, since long lags have pairs in long episodes
+    only. An episode of `L` steps has `L - k` pairs; read the curve together with `n`.
+
+    What differs from episode to episode counts as correlation: where each episode has a level of its own, the curve
+    does not fall to 0. To see fluctuations alone, take each episode's mean off first:
+    ``ds.assign(x=ds["x"] - ds["x"].where(ds.mask).mean("time"))``, which in turn makes short episodes look as if they
+    swung back. A trend over the steps counts as correlation, too.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        Of bools or numbers; each of its components is correlated with itself. Numbers that only name something, as
+        those of actions do, have no meaningful correlation: see `action_transitions`.
+    max_lag : int, optional
+        The longest lag in steps; by default 50, or less where no episode is so long.
+    by, groups
+        As in `action_histogram`. Where `by` differs from step to step, the earlier step of a pair decides.
+
+    Returns
+    -------
+    Dataset
+        `autocorrelation`, float64, dims (by, lag, ...) with the field's own dims last: 1 at lag 0, NaN where there are
+        no pairs, or the values on either side do not vary; `n`, int64, dims (by, lag), and `agent` for a field of
+        agents: the number of pairs. A NaN or an infinite value makes it NaN at each lag of which it is in a pair, and
+        a warning says so. After a slice of `time`, steps count by their labels: pairs are `lag` of these apart.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    TypeError
+        When the field does not hold numbers, or `max_lag` is no whole number.
+    ValueError
+        When `max_lag` is negative, `groups` does not fit, or a dim of the field has a name that the result uses
+        itself.
+
+    References
+    ----------
+    Box, Jenkins, Reinsel & Ljung, "Time Series Analysis", 5th edition (2015), section 2.1, there with one mean and
+    variance for all lags, which a population that changes with the lag does not allow.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"x": np.array([1.0, -1.0, 1.0, -1.0])}, {"x": np.array([1.0, -1.0])}])
+    >>> result = tl.autocorrelation(ds, "x", max_lag=2)
+    >>> result["autocorrelation"].values, result["n"].values
+    (array([ 1., -1.,  1.]), array([6, 4, 2]))
+    """
+    ds, name = field_of(ds, field, along=by)
+    return grouped_autocorrelation(ds, name, make_groups(ds, by, groups), max_lag)
+
+
+def grouped_autocorrelation(ds: xr.Dataset, name: str, groups: Groups, max_lag: Any) -> xr.Dataset:
+    """Return `autocorrelation` of the field called `name` for groups that were made already."""
+    lags = _check_lag(max_lag, Cells.of(ds))
+    require_numeric(ds[name].variable, name, "autocorrelation")
+    require_free_dims(ds, name, (*groups.dims, *AUTOCORRELATION_NAMES), "autocorrelation")
+    sums = _add_up(ds, name, groups, lags)
+    undefined = sum(int(one.undefined.any(axis=1).sum()) for one in sums)
+    if undefined:
+        total = groups.size * component_count(ds[name].variable)
+        what = "groups and components" if groups.dims else "components"
+        warn_user(
+            f"autocorrelation: {name!r} has NaN or infinite values, and so NaN as its autocorrelation at some lags, in "
+            f"{undefined} of {total} {what}"
+        )
+    return _labelled(ds, name, groups, sums)
+
+
+def _check_lag(max_lag: Any, cells: Cells) -> int:
+    """Return the longest lag."""
+    if max_lag is None:
+        longest = int(cells.counts.max(initial=0))
+        return min(DEFAULT_LAGS, int(cells.labels[longest - 1] - cells.labels[0])) if longest else 0
+    if isinstance(max_lag, bool) or not isinstance(max_lag, numbers.Integral):
+        raise TypeError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
+    if max_lag < 0:
+        raise ValueError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
+    return int(max_lag)
+
+
+def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSums]:
+    """Return the sums over pairs, one for each agent where the field has an axis of them, else a single one."""
+    cells, alive = Cells.of(ds), AliveRows.of(ds, name)
+    components = component_count(ds[name].variable) // max(alive.num_agents, 1)
+    sums = [LagSums(groups.size, components, lags) for _ in range(alive.num_agents)]
+    for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed]):
+        values = batch.values[name]
+        rows = alive.by_agent(values.astype(np.float64)).reshape(len(values), alive.num_agents, components)
+        mask = alive.mask(batch)
+        for agent, one in enumerate(sums):
+            _add(one, rows[:, agent], None if mask is None else mask[:, agent], batch, span, cells, groups, lags)
+    return sums
+
+
+def _add(
+    sums: LagSums,
+    rows: np.ndarray,
+    present: np.ndarray | None,
+    batch: FlatBatch,
+    span: CellSpan,
+    cells: Cells,
+    groups: Groups,
+    lags: int,
+) -> None:
+    """Add one agent's rows of whole episodes, in the fast way where all of them are there and finite."""
+    is_there = span.counts > 0
+    counts = span.counts[is_there]
+    is_gapless = len(cells.labels) == 0 or cells.labels[-1] - cells.labels[0] == len(cells.labels) - 1
+    with np.errstate(invalid="ignore", over="ignore"):
+        is_finite = bool(np.isfinite(rows.sum()))
+    is_plain = is_gapless and is_finite and (present is None or bool(present.all()))
+    of_episode = None if groups.of_episode is None else groups.of_episode[span.episodes[is_there]]
+    if not (is_plain and groups.is_per_episode):
+        sums.add_rows(rows, Layout.of(counts, lags, None, span.time), groups.index(batch), present)
+    elif of_episode is None:
+        sums.add_episodes(rows, Layout.of(counts, lags))
+    elif (of_episode >= 0).any():
+        sums.add_episodes(rows, Layout.of(counts, lags, of_episode), np.repeat(of_episode, counts))
+
+
+def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) -> xr.Dataset:
+    """Return the correlations as a Dataset."""
+    alive = AliveRows.of(ds, name)
+    inner = ds[name].shape[2:]
+    lead = (*((groups.size,) if groups.dims else ()), sums[0].n.shape[1])
+    by_agent = np.stack([one.correlation() for one in sums], axis=2)
+    if alive.axis is None:
+        values = by_agent.reshape(*lead, *inner)
+    else:
+        others = [size for place, size in enumerate(inner) if place != alive.axis]
+        values = by_agent.reshape(*lead, alive.num_agents, *others)
+        values = np.moveaxis(values, len(lead), len(lead) + alive.axis)
+    of_agents = () if alive.axis is None else (AGENT,)
+    counts = np.stack([one.n for one in sums], axis=-1).reshape(*lead, *((alive.num_agents,) if of_agents else ()))
+    dims = (*groups.dims, LAG)
+    return xr.Dataset(
+        {
+            AUTOCORRELATION: (
+                (*dims, *inner_dims(ds, name)),
+                values,
+                {"long_name": f"autocorrelation of {title_of(ds, name)}", "units": "1"},
+            ),
+            N: ((*dims, *of_agents), counts, {"long_name": "pairs"}),
+        },
+        {
+            LAG: (LAG, np.arange(lead[-1]), {"long_name": "lag", "units": "steps"}),
+            **groups.coords(),
+            **inner_coords(ds, name),
+        },
+        made_by(ds, "autocorrelation", name),
+    )

@@ -1,0 +1,50 @@
+"""A value for each transition, held without padding and shown over episode and time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab import names
+from trajlab.block.read import gather_host
+from trajlab.dataset.lazy import Inner, LazyArray, count_cells, lazy_variable
+from trajlab.padding import padding_text, padding_value
+
+
+class FlatArray(LazyArray):
+    """Values of whole episodes, one behind the other, as an array (episode, time, ...); padding is made when read."""
+
+    def __init__(self, values: np.ndarray, length: np.ndarray, time: np.ndarray) -> None:
+        """Show `values` (M, ...), `length` of them for each episode; `time` labels the steps, in any order."""
+        super().__init__((len(length), len(time), *values.shape[1:]), values.dtype)
+        self.values, self.length, self.time = values, length, time
+        self.offsets = np.cumsum(length) - length
+
+    def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
+        """Return the values of cells, padding where they lie past an episode's end."""
+        episode, step = cells[0], self.time[cells[1]]
+        there = step < self.length[episode]
+        if there.all():
+            return self._at(self.offsets[episode] + step, inner)
+        values = self._at(self.offsets[episode[there]] + step[there], inner)
+        out = np.full((len(episode), *values.shape[1:]), padding_value(self.dtype), self.dtype)
+        out[there] = values
+        return out
+
+    def _at(self, places: np.ndarray, inner: Inner) -> np.ndarray:
+        return gather_host(self.values[np.newaxis], np.zeros_like(places), places, inner)
+
+    def cells_of(self, vectors: list[np.ndarray]) -> int:
+        """Return how many cells of a block are transitions."""
+        return count_cells(self.length[vectors[0]], self.time[vectors[1]])
+
+
+def flat_variable(values: np.ndarray, ds: xr.Dataset, dims: Sequence[str], attrs: dict[str, Any]) -> xr.Variable:
+    """Return values (M, ...) as a lazy variable of a Dataset, over episode, time and `dims`.
+
+    They stand in the order of its episodes and then of time; no step of an episode may be missing.
+    """
+    array = FlatArray(values, ds[names.LENGTH].values, ds[names.TIME].values)
+    about = {names.PADDING_ATTR: padding_text(values.dtype), names.RECORDED_DTYPE_ATTR: str(values.dtype)}
+    return lazy_variable((names.EPISODE, names.TIME, *dims), array, about | attrs)
