@@ -34,6 +34,8 @@ STATISTICS = {
     "trace by fraction": lambda ds: tl.state_trace(ds, "obs", align="fraction", parts=5),
     "trace by event": lambda ds: tl.state_trace(ds, "obs", align=tl.event_times(ds, lambda ds: ds["reward"] > 0.5)),
     "events": lambda ds: np.sort(tl.event_times(ds, lambda ds: ds["reward"] > 0.5)["event_time"].values),
+    "milestones": lambda ds: tl.milestones(ds, {"up": lambda ds: ds["reward"] > 0.5}, by="complete"),
+    "first actions": lambda ds: np.sort(tl.first_action_time(ds)["event_time"].values, axis=0),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
     "return to go": lambda ds: np.sort(tl.transitions(ds.assign(g=tl.return_to_go(ds, discount=0.9)))["g"].values),
