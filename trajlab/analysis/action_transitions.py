@@ -1,7 +1,6 @@
 """How often one action follows another within an episode."""
 
 import functools
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,8 @@ from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
 from trajlab.analysis.pairs import PairCounter
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import FlatBatch
-from trajlab.dataset.ordered import iter_ordered
+from trajlab.dataset.successive import iter_successive
 from trajlab.errors import warn_user
 from trajlab.names import (
     COUNT,
@@ -113,45 +110,14 @@ def _count_pairs(ds: xr.Dataset, name: str, groups: Groups, kind: str) -> tuple[
     )
     num_nan = 0
     alive = AliveRows.of(ds, name)
-    cells = Cells.of(ds)
-    for batch, shared in _overlapping(iter_ordered(ds, [name, *groups.fields, *alive.needed])):
+    for one in iter_successive(ds, [name, *groups.fields, *alive.needed]):
+        batch = one.batch
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead)[shared:].sum())
-        counter.add(values, _last(batch, cells, len(values)), groups.index(batch), either(missing, dead))
+            num_nan += int((missing if dead is None else missing & ~dead)[one.shared :].sum())
+        counter.add(values, one.last, groups.index(batch), either(missing, dead), one.ahead)
     return counter.values, counter.counts, num_nan
-
-
-def _overlapping(batches: Iterable[FlatBatch]) -> Iterator[tuple[FlatBatch, int]]:
-    """Put the last transition of each ordered batch before those of the next one; yield also how many were put."""
-    before: FlatBatch | None = None
-    for batch in batches:
-        yield (batch, 0) if before is None else (_joined(before, batch), 1)
-        before = batch
-
-
-def _joined(before: FlatBatch, batch: FlatBatch) -> FlatBatch:
-    assert batch.start is not None
-    values = {name: np.concatenate([before.values[name][-1:], rows]) for name, rows in batch.values.items()}
-    return FlatBatch(
-        values,
-        lambda: np.concatenate([before.episode[-1:], batch.episode]),
-        lambda: np.concatenate([before.time[-1:], batch.time]),
-        batch.start - 1,
-    )
-
-
-def _last(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray:
-    """Return the places in an ordered batch that no next transition follows: ends of episodes, and steps left out."""
-    assert batch.start is not None
-    first, last = np.searchsorted(cells.offsets, [batch.start, batch.start + size], side="right")
-    ends = cells.offsets[first:last] - batch.start - 1
-    ends = ends[np.diff(ends, prepend=-1) > 0]  # episodes without a transition in the Dataset end where others do
-    gaps = np.diff(cells.labels) != 1
-    if not gaps.any():
-        return ends
-    return np.union1d(ends, np.flatnonzero(np.append(gaps, True)[cells.steps_of(batch.time)]))
 
 
 def _labelled(

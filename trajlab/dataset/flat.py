@@ -11,9 +11,10 @@ import xarray as xr
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat_array import FlatArray
-from trajlab.dataset.flat_blocks import common_source, read_blocks
+from trajlab.dataset.flat_blocks import Tile, common_source, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
+from trajlab.dataset.source import Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -92,13 +93,14 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     cell by cell; or, for dask and file-backed arrays, as ranges of episodes without what lies past the
     longest. Fields that `concat` joined are read part by part, each in its own way.
     """
+    fields = list(fields)
     variables = {name: _checked(ds, name) for name in fields}
     cells = Cells.of(ds)
     if not len(cells):
         return iter(())
-    pieces = pieces_of(variables)
-    if pieces is not None:
-        return _piece_batches(ds, pieces)
+    parts = joined_parts(ds, fields)
+    if parts is not None:
+        return (locate(batch) for part, locate in parts for batch in iter_flat(part, fields))
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
@@ -114,23 +116,49 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
     It is possible when all fields are unsliced views of one log, and `time` is whole.
     """
-    found = common_source(variables)
+    found = _whole_source(variables, cells)
     if found is None:
         return None
-    source, chosen = found
-    if cells.order is not None or not np.array_equal(cells.counts, source.episodes.length[chosen]):
+    tiles = read_blocks(*found, variables)
+    return (FlatBatch(tile.values, tile.find_episode, tile.find_time) for tile in tiles)
+
+
+def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
+    """Return the log that all fields show whole, and which of its episodes, or None."""
+    found = common_source(variables)
+    if found is None or cells.order is not None:
         return None
-    return (FlatBatch(*tile) for tile in read_blocks(source, chosen, variables))
+    source, chosen = found
+    return found if np.array_equal(cells.counts, source.episodes.length[chosen]) else None
 
 
-def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[FlatBatch]:
-    """Yield the batches of each part of joined fields, located in the whole."""
+def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray, Iterator[Tile]] | None:
+    """Return the log that all fields show whole, which of its episodes, and all of its cells as they lie; or None."""
+    variables = {name: _checked(ds, name) for name in fields}
+    found = _whole_source(variables, Cells.of(ds))
+    return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
+
+
+Part = tuple[xr.Dataset, Callable[[FlatBatch], FlatBatch]]
+"""What one part of joined fields gives, and what locates its batches in the whole."""
+
+
+def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None:
+    """Return the parts of fields that `concat` joined, each to be read in its own way; None where they are not."""
+    pieces = pieces_of({name: _checked(ds, name) for name in fields})
+    return None if pieces is None else _parts(ds, pieces)
+
+
+def _parts(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[Part]:
     length, time = ds[LENGTH].values, ds[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
-        part = xr.Dataset(piece.variables, coords)
-        for batch in iter_flat(part, piece.variables):
-            yield FlatBatch(batch.values, functools.partial(_in_whole, piece.episodes, batch), batch.find_time)
+        yield xr.Dataset(piece.variables, coords), functools.partial(_located, piece.episodes)
+
+
+def _located(episodes: np.ndarray, batch: FlatBatch) -> FlatBatch:
+    """Return a part's batch with its places in the whole."""
+    return FlatBatch(batch.values, functools.partial(_in_whole, episodes, batch), batch.find_time)
 
 
 def _in_whole(episodes: np.ndarray, batch: FlatBatch) -> np.ndarray:

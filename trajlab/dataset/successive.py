@@ -1,0 +1,139 @@
+"""Transitions with where the next one of their episode stands, in whatever order is cheapest to read."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import xarray as xr
+
+from trajlab.dataset.cells import Cells
+from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles
+from trajlab.dataset.flat_blocks import Tile
+from trajlab.dataset.ordered import iter_ordered
+from trajlab.dataset.source import Source
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Successive:
+    """Some transitions, of which many are followed by the next one of their episode in the same batch.
+
+    Attributes
+    ----------
+    batch : FlatBatch
+        Perhaps with places that are no transition: they hold the values of one, and are among `last`.
+    ahead : int
+        How many places after a transition the next one stands.
+    last : array (K,) of int
+        Places at which no transition stands, or one that the next of its episode does not follow, each once. Those
+        of the last `ahead` need not be there.
+    shared : int
+        How many of the first places were in the batch before.
+    """
+
+    batch: FlatBatch
+    ahead: int
+    last: np.ndarray
+    shared: int
+
+
+def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successive]:
+    """Yield every transition, and every pair of neighbours in an episode in exactly one batch.
+
+    Rows of a log are taken as they lie, where the next transition of an environment stands in the next row; all other
+    forms are read in order. Neighbours are steps whose labels differ by one.
+    """
+    fields = list(dict.fromkeys(fields))
+    if not len(Cells.of(ds)):
+        return
+    parts = joined_parts(ds, fields)
+    if parts is not None:
+        for part, locate in parts:
+            for one in iter_successive(part, fields):
+                yield dataclasses.replace(one, batch=locate(one.batch))
+        return
+    found = log_tiles(ds, fields)
+    yield from _in_order(ds, fields) if found is None else _in_log(*found)
+
+
+# In order -------------------------------------------------------------------------------------------------------------
+
+
+def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
+    """Yield ordered batches, each with the last transition of the one before in front."""
+    cells = Cells.of(ds)
+    before: FlatBatch | None = None
+    for batch in iter_ordered(ds, fields):
+        joined = batch if before is None else _joined(before, batch)
+        last = _last(joined, cells, len(joined.values[fields[0]]))
+        yield Successive(joined, 1, last, 0 if before is None else 1)
+        before = batch
+
+
+def _joined(before: FlatBatch, batch: FlatBatch) -> FlatBatch:
+    assert batch.start is not None
+    return FlatBatch(
+        {name: np.concatenate([before.values[name][-1:], rows]) for name, rows in batch.values.items()},
+        lambda: np.concatenate([before.episode[-1:], batch.episode]),
+        lambda: np.concatenate([before.time[-1:], batch.time]),
+        batch.start - 1,
+    )
+
+
+def _last(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray:
+    """Return the places in an ordered batch that no next transition follows: ends of episodes, and steps left out."""
+    assert batch.start is not None
+    first, last = np.searchsorted(cells.offsets, [batch.start, batch.start + size], side="right")
+    ends = cells.offsets[first:last] - batch.start - 1
+    ends = ends[np.diff(ends, prepend=-1) > 0]  # episodes without a transition in the Dataset end where others do
+    gaps = np.diff(cells.labels) != 1
+    if not gaps.any():
+        return ends
+    return np.union1d(ends, np.flatnonzero(np.append(gaps, True)[cells.steps_of(batch.time)]))
+
+
+# In a log -------------------------------------------------------------------------------------------------------------
+
+
+def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:
+    """Yield tiles of a log, each with the last row of the one before in front where they adjoin."""
+    width = source.view.layout.width
+    table = source.episodes
+    ends = np.sort((table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen])
+    before: Tile | None = None
+    for tile in tiles:
+        adjoins = before is not None and before.stop == tile.start
+        joined = _with_row(before, tile, width) if before is not None and adjoins else tile
+        low, high = np.searchsorted(ends, [joined.start * width, joined.stop * width])
+        last = np.concatenate([ends[low:high] - joined.start * width, joined.absent])
+        batch = FlatBatch(_without_absent(joined), joined.find_episode, joined.find_time)
+        yield Successive(batch, width, last, width if adjoins else 0)
+        before = tile
+
+
+def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
+    """Return a tile with the last row of another one in front."""
+    row = (before.stop - before.start - 1) * width
+    absent = before.absent[np.searchsorted(before.absent, row) :] - row
+
+    return Tile(
+        {name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
+        lambda: np.concatenate([before.find_episode()[row:], tile.find_episode()]),
+        lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
+        tile.start - 1,
+        tile.stop,
+        np.concatenate([absent, tile.absent + width]),
+    )
+
+
+def _without_absent(tile: Tile) -> Mapping[str, np.ndarray]:
+    """Return the values of a tile, with those of a transition in place of what is none."""
+    if not len(tile.absent):
+        return tile.values
+    size = len(next(iter(tile.values.values())))
+    holes = np.flatnonzero(tile.absent != np.arange(len(tile.absent)))
+    present = int(holes[0]) if len(holes) else len(tile.absent)
+    assert present < size
+    values = {name: rows.copy() for name, rows in tile.values.items()}
+    for rows in values.values():
+        rows[tile.absent] = rows[present]
+    return values
