@@ -39,12 +39,15 @@ class FlatBatch:
     start : int or None
         Number of the first transition, all counted through episode after episode, where those of the batch follow
         each other in this order; None where they may not.
+    find_spread : callable or None
+        Returns what `spread` does, where that can be had without `episode`.
     """
 
     values: Mapping[str, np.ndarray]
     find_episode: Callable[[], np.ndarray]
     find_time: Callable[[], np.ndarray]
     start: int | None = None
+    find_spread: Callable[[np.ndarray], np.ndarray] | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -55,6 +58,10 @@ class FlatBatch:
     def time(self) -> np.ndarray:
         """Label of `time` of each transition, (M,) int64."""
         return self.find_time()
+
+    def spread(self, per_episode: np.ndarray) -> np.ndarray:
+        """Return what an array over `episode` has for each transition, (M,)."""
+        return per_episode[self.episode] if self.find_spread is None else self.find_spread(per_episode)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
@@ -119,8 +126,13 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
     found = _whole_source(variables, cells)
     if found is None:
         return None
-    tiles = read_blocks(*found, variables)
-    return (FlatBatch(tile.values, tile.find_episode, tile.find_time) for tile in tiles)
+    numbers = np.arange(len(found[1]))
+    return (tile_batch(tile, numbers) for tile in read_blocks(*found, variables))
+
+
+def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
+    """Return the batch of a tile's cells; `numbers` are the positions of all episodes."""
+    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, find_spread=tile.spread)
 
 
 def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
@@ -282,15 +294,16 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
     if not fields:
         return out
+    first = cells.offsets[:-1].astype(np.int32 if len(cells) < 2**31 else np.int64)
     for batch in iter_flat(ds, fields):
-        places = _places(batch, cells, len(batch.values[fields[0]]))
+        places = _places(batch, cells, first, len(batch.values[fields[0]]))
         for name in fields:
             out[name][places] = batch.values[name]
     return out
 
 
-def _places(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray | slice:
-    """Return where a batch's transitions stand among all, counted through episode after episode."""
+def _places(batch: FlatBatch, cells: Cells, first: np.ndarray, size: int) -> np.ndarray | slice:
+    """Return where a batch's transitions stand among all, counted through from the `first` one of each episode."""
     if batch.start is not None:
         return slice(batch.start, batch.start + size)
-    return as_slice(cells.offsets[batch.episode] + cells.steps_of(batch.time))
+    return as_slice(batch.spread(first) + cells.steps_of(batch.time))

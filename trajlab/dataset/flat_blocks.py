@@ -21,6 +21,18 @@ SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
 
+def by_identity(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that is computed once for each array; arrays are kept, so that none takes another's id."""
+    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def remembered(array: np.ndarray) -> np.ndarray:
+        if id(array) not in found:
+            found[id(array)] = array, function(array)
+        return found[id(array)][1]
+
+    return remembered
+
+
 def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndarray] | None:
     """Return the source whose fields all variables show whole, and which of its episodes, or None.
 
@@ -67,8 +79,10 @@ class Tile(NamedTuple):
     ----------
     values : dict of str to array (M, ...)
         Perhaps views of the log; not to be written.
-    find_episode, find_time : callable
-        Return position among the chosen episodes, and time, both (M,).
+    spread : callable
+        Return, (M,), what an array (chosen episode,) has for the episode of each cell.
+    find_time : callable
+        Return time, (M,).
     start, stop : int
         Which rows they are.
     absent : array (K,) of int
@@ -76,7 +90,7 @@ class Tile(NamedTuple):
     """
 
     values: dict[str, np.ndarray]
-    find_episode: Callable[[], np.ndarray]
+    spread: Callable[[np.ndarray], np.ndarray]
     find_time: Callable[[], np.ndarray]
     start: int
     stop: int
@@ -97,6 +111,7 @@ def read_blocks(
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
+    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
@@ -109,7 +124,7 @@ def read_blocks(
                 stop = min(start + step, band.end)
                 if per_row[start:stop].any():
                     is_full = bool((per_row[start:stop] == width).all())
-                    yield _tile(source, variables, block, band, start, stop, chosen, is_full, every_cell)
+                    yield _tile(source, variables, block, band, start, stop, chosen, begin_rows, is_full, every_cell)
 
 
 def _tile(
@@ -120,28 +135,29 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
+    begin_rows: np.ndarray,
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them."""
-    here = functools.cache(lambda: band.labels_of(start, stop))
-    absent = np.zeros(0, np.intp) if is_full or not every_cell else band.absent_of(start, stop)
-    valid = None if is_full or every_cell else here() >= 0
+    """Return rows `start` to `stop` of the log, and what locates them; `begin_rows` are the first of each episode."""
+    absent = np.zeros(0, np.intp) if is_full else band.absent_of(start, stop)
+    valid = None
+    if len(absent) and not every_cell:
+        valid = np.ones((stop - start) * band.width, bool)
+        valid[absent] = False
 
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
-    @functools.cache
-    def episode() -> np.ndarray:
-        found = wanted(here()).astype(np.intp)
-        found[absent] = 0
-        return found
+    @by_identity
+    def spread(per_episode: np.ndarray) -> np.ndarray:
+        return wanted(band.spread(per_episode)[:, start - band.first : stop - band.first].T.reshape(-1))
 
     @functools.cache
     def time() -> np.ndarray:
-        found = wanted(np.repeat(np.arange(start, stop), band.width))
-        found = found - band.table.start.take(episode())
-        found[absent] = 0
+        found = wanted(np.repeat(np.arange(start, stop), band.width)) - spread(begin_rows)
+        if every_cell:
+            found[absent] = 0
         return found
 
     values = {}
@@ -156,8 +172,8 @@ def _tile(
             values[name] = wanted(np.repeat(source.iteration_of(np.arange(start, stop)), band.width))
         else:
             whole = (slice(None),) * (variable.ndim - 2)
-            values[name] = base[0].recorded(chosen[episode()], time(), whole)
-    return Tile(values, episode, time, start, stop, absent)
+            values[name] = base[0].recorded(spread(chosen), time(), whole)
+    return Tile(values, spread, time, start, stop, absent)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -189,14 +205,17 @@ class _Band:
         return gap_begin, np.append(begin, self.width * (self.end - self.first)) - gap_begin
 
     @functools.cached_property
-    def _labels(self) -> np.ndarray:
-        """Return which episode each cell belongs to, (width, rows) int32, -1 for none."""
+    def spread(self) -> Callable[[np.ndarray], np.ndarray]:
+        """What returns, (width, rows), the value of an array (episode,) for each cell, the first one for no episode."""
+        return by_identity(self._spread)
+
+    def _spread(self, per_episode: np.ndarray) -> np.ndarray:
         which, begin, finish = self._runs
-        names = np.full(2 * len(which) + 1, -1, np.int32)
-        names[1::2] = which
+        values = np.full(2 * len(which) + 1, per_episode[0], per_episode.dtype)
+        values[1::2] = per_episode[which]
         counts = np.empty(2 * len(which) + 1, np.int64)
         counts[0::2], counts[1::2] = self._gaps[1], finish - begin
-        return np.repeat(names, counts).reshape(self.width, self.end - self.first)
+        return np.repeat(values, counts).reshape(self.width, self.end - self.first)
 
     @functools.cached_property
     def _absent(self) -> np.ndarray:
@@ -205,10 +224,6 @@ class _Band:
         cells = np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
         column, row = np.divmod(cells, self.end - self.first)
         return np.sort(row * self.width + column)
-
-    def labels_of(self, start: int, stop: int) -> np.ndarray:
-        """Return which episode each cell of some of the rows belongs to, row after row, -1 for none."""
-        return np.ascontiguousarray(self._labels[:, start - self.first : stop - self.first].T).ravel()
 
     def absent_of(self, start: int, stop: int) -> np.ndarray:
         """Return which cells of some of the rows are of no episode, row after row."""

@@ -1,13 +1,13 @@
 """Transitions with where the next one of their episode stands, in whatever order is cheapest to read."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles
+from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles, tile_batch
 from trajlab.dataset.flat_blocks import Tile
 from trajlab.dataset.ordered import iter_ordered
 from trajlab.dataset.source import Source
@@ -99,13 +99,14 @@ def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterat
     width = source.view.layout.width
     table = source.episodes
     ends = np.sort((table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen])
+    numbers = np.arange(len(chosen))
     before: Tile | None = None
     for tile in tiles:
         adjoins = before is not None and before.stop == tile.start
         joined = _with_row(before, tile, width) if before is not None and adjoins else tile
         low, high = np.searchsorted(ends, [joined.start * width, joined.stop * width])
         last = np.concatenate([ends[low:high] - joined.start * width, joined.absent])
-        batch = FlatBatch(_without_absent(joined), joined.find_episode, joined.find_time)
+        batch = tile_batch(joined._replace(values=_without_absent(joined)), numbers)
         yield Successive(batch, width, last, width if adjoins else 0)
         before = tile
 
@@ -117,7 +118,7 @@ def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
 
     return Tile(
         {name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
-        lambda: np.concatenate([before.find_episode()[row:], tile.find_episode()]),
+        lambda per_episode: np.concatenate([before.spread(per_episode)[row:], tile.spread(per_episode)]),
         lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
         tile.start - 1,
         tile.stop,
@@ -125,7 +126,7 @@ def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
     )
 
 
-def _without_absent(tile: Tile) -> Mapping[str, np.ndarray]:
+def _without_absent(tile: Tile) -> dict[str, np.ndarray]:
     """Return the values of a tile, with those of a transition in place of what is none."""
     if not len(tile.absent):
         return tile.values
