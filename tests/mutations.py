@@ -529,7 +529,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a single line",
         "the line of an episode goes on where the agent is done",
-        edit("plot/states.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
+        edit("plot/_singles.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
         "tests/agents/test_plots.py -k single_episodes",
     ),
     Mutation(
@@ -565,13 +565,13 @@ MUTATIONS = [
     Mutation(
         "pairs: over a gap",
         "actions are a pair where the steps between them were left out",
-        edit("dataset/successive.py", "if not gaps.any():", "if True:"),
+        edit("dataset/ordered.py", "if not gaps.any():", "if True:"),
         f"{PAIRS} -k neighbouring",
     ),
     Mutation(
         "pairs: between batches",
         "the last action of a batch and the first of the next one are none",
-        edit("dataset/successive.py", "joined = batch if before is None else _joined(before, batch)", "joined = batch"),
+        edit("dataset/ordered.py", "shared = min(rows, batch.start)", "shared = 0"),
         f"{PAIRS} -k batches_end",
     ),
     Mutation(
@@ -613,7 +613,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a rate",
         "actions of agents that are done have a share",
-        edit("analysis/action_rates.py", "cells), either(missing, dead)))", "cells), missing))"),
+        edit("analysis/action_rates.py", "steps), either(missing, dead)))", "steps), missing))"),
         f"{STATISTICS} -k pairs_and_rates",
     ),
 ]  # fmt: skip

@@ -7,15 +7,20 @@
 #     bash tests/run.sh interop    on real environments: Gymnasium, gymnax, brax, jumanji, navix; installs what they need
 #
 # The tests hold the floors (which module may import which), the doctests of the package, README and docs, and run
-# every notebook. PYTEST_ADDOPTS adds options to pytest, PYTHON names the interpreter to make .venv with.
+# every notebook that the docs have not run before them. PYTEST_ADDOPTS adds options to pytest, PYTHON names the
+# interpreter to make .venv with.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 lint() { .venv/bin/ruff check; }
 format() { .venv/bin/ruff format --check; }
 types() { .venv/bin/mypy; }
-docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html; }
-tests() { .venv/bin/python -m pytest -n logical --maxprocesses 4; }
+docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html && notebooks_ran=1; }
+# The docs run the notebooks, strictly; where they have, the tests do not run them again.
+tests() {
+    .venv/bin/python -m pytest -n logical --maxprocesses 4 \
+        ${notebooks_ran:+--deselect=tests/test_notebooks.py::test_notebook_runs}
+}
 slow() { .venv/bin/python -m pytest -m slow; }
 interop() { bash .ci/venv.sh all,interop && .venv/bin/python -m pytest -m interop; }
 benchmarks() { .venv/bin/python -m pytest -m benchmark; }
@@ -23,6 +28,7 @@ benchmarks() { .venv/bin/python -m pytest -m benchmark; }
 bash .ci/venv.sh all || exit 1
 [ $# -gt 0 ] || set -- lint format types docs tests
 results=()
+notebooks_ran=
 status=0
 for check in "$@"; do
     printf '\n== %s\n' "$check"

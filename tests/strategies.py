@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from reference import Call, Mark, Record, Step
 
-PROFILES = {"brief": 1 / 4, "quick": 1, "thorough": 30}
+PROFILES = {"brief": 1 / 8, "quick": 1 / 2, "thorough": 30}
+"""Parts of the numbers that tests ask for: for the oldest versions allowed, for each change, and for a search."""
 
 
 def examples(number: int) -> settings:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from trajlab.testing import ppo
 
@@ -135,9 +136,25 @@ def test_advantage_stops_at_ends_and_bootstraps_from_truncated_steps_alone(ends_
     assert advantage[:, 0].tolist() == expected
 
 
+def test_continuous_actions_are_those_drawn_and_likeliest_at_their_mean():
+    agent = ppo.make("Reacher-misc", CONFIG)
+    train_state, chunk, _ = agent.collect(agent.init(jax.random.key(0)))
+    assert (chunk.action.shape, chunk.action.dtype) == ((NUM_STEPS, NUM_ENVS, 2), np.float32)
+    assert np.abs(chunk.action.std() - 1) < 0.05  # the first policy: mean near 0, deviation 1
+    assert np.abs(chunk.action).max() > 1  # not clipped to the bounds
+    layers = train_state.params.actor
+    hidden = np.tanh(np.tanh(chunk.obs @ layers[0].weight) @ layers[1].weight)  # offsets are 0 at first
+    density = stats.norm.logpdf(chunk.action, hidden @ layers[2].weight).sum(axis=-1)
+    np.testing.assert_allclose(chunk.log_prob, density, rtol=1e-3, atol=1e-3)
+    best, _ = agent.evaluate(train_state, jax.random.key(1), num_episodes=3)
+    np.testing.assert_allclose(best.log_prob, -np.log(2 * np.pi), rtol=1e-3)
+    learnt = agent.update(train_state, chunk)
+    assert (learnt.params.log_std != 0).all()
+
+
 def test_an_environment_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match=r"Pendulum-v1 has Box actions .* expected Discrete"):
-        ppo.make("Pendulum-v1")
+    with pytest.raises(ValueError, match=r"observations of shape \(10, 10, 4\); expected Discrete or Box"):
+        ppo.make("Breakout-MinAtar")
 
 
 def test_minibatches_of_unequal_size_are_refused():
@@ -145,16 +162,28 @@ def test_minibatches_of_unequal_size_are_refused():
         ppo.Config(num_envs=3, num_steps=5, num_minibatches=4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_it_solves_cartpole(seed):
-    start = time.perf_counter()
-    config = ppo.Config()
-    agent = ppo.make("CartPole-v1", config)
+def trained(env_name, config, seed):
+    agent = ppo.make(env_name, config)
     train_state = agent.init(jax.random.key(seed))
     for _ in range(config.num_iterations):
         train_state, chunk, _ = agent.collect(train_state)
         train_state = agent.update(train_state, chunk)
+    return agent, train_state
+
+
+@pytest.mark.slow
+def test_it_swings_the_pendulum_up():
+    config = ppo.Config(discount=0.95, learning_rate=1e-3, num_epochs=8)
+    agent, train_state = trained("Pendulum-v1", config, seed=0)
+    evaluation, _ = agent.evaluate(train_state, jax.random.key(1), num_episodes=100)
+    assert np.asarray(evaluation.reward).sum(axis=0).mean() >= -250  # chance: about -1200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_it_solves_cartpole(seed):
+    start = time.perf_counter()
+    agent, train_state = trained("CartPole-v1", ppo.Config(), seed)
     evaluation, _ = agent.evaluate(train_state, jax.random.key(1000 + seed), num_episodes=100)
     ended = np.asarray(evaluation.terminated | evaluation.truncated)
     in_first_episode = np.cumsum(ended, axis=0) - ended == 0

@@ -24,11 +24,20 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.return_to_go import return_to_go
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
-from trajlab.analysis.action_rates import action_entropy, action_rates
+from trajlab.analysis.action_rates import action_rates
+from trajlab.analysis.action_entropy import action_entropy
+from trajlab.analysis.action_ngrams import action_ngrams
+from trajlab.analysis.action_runs import action_runs
+from trajlab.analysis.action_raster import action_raster
 from trajlab.analysis.states import state_trace
+from trajlab.analysis.occupancy import occupancy
+from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.autocorrelation import autocorrelation
+from trajlab.analysis.saturation import action_saturation
+from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
+from trajlab.analysis.events import event_times
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -36,13 +45,22 @@ from trajlab.plot.actions import plot_action_histogram
 from trajlab.plot.action_transitions import plot_action_transitions
 from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
+from trajlab.plot.action_ngrams import plot_action_ngrams
+from trajlab.plot.action_runs import plot_action_runs
+from trajlab.plot.saturation import plot_action_saturation
+from trajlab.plot.action_raster import plot_action_raster
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
+from trajlab.plot.action_by_state import plot_action_by_state
+from trajlab.plot.occupancy import plot_occupancy
+from trajlab.plot.path import plot_path
 from trajlab.plot.autocorrelation import plot_autocorrelation
+from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.overview import plot_overview
 
 __version__ = version("trajlab")
 
@@ -50,35 +68,52 @@ __all__ = [
     "Buffer",
     "Convention",
     "Recorder",
+    "action_by_state",
     "action_entropy",
     "action_histogram",
+    "action_ngrams",
+    "action_raster",
     "action_rates",
+    "action_runs",
+    "action_saturation",
     "action_transitions",
     "append",
     "autocorrelation",
     "concat",
     "episode",
     "episode_table",
+    "event_times",
     "from_episodes",
     "from_rollout",
     "init_buffer",
     "learning_curve",
+    "occupancy",
     "outcomes",
     "outliers",
+    "plot_action_by_state",
     "plot_action_entropy",
     "plot_action_histogram",
+    "plot_action_ngrams",
+    "plot_action_raster",
     "plot_action_rates",
+    "plot_action_runs",
+    "plot_action_saturation",
     "plot_action_transitions",
     "plot_autocorrelation",
     "plot_learning_curve",
+    "plot_occupancy",
     "plot_outcomes",
+    "plot_overview",
+    "plot_path",
     "plot_return_to_go",
     "plot_returns",
+    "plot_state_histogram",
     "plot_state_trace",
     "plot_survival",
     "return_to_go",
     "returns",
     "stack_fields",
+    "state_histogram",
     "state_trace",
     "summary",
     "survival",

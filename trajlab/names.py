@@ -102,13 +102,29 @@ NEXT_VALUE = "next_value"
 NEXT_LABEL = "next_label"
 PROBABILITY = "probability"
 ENTROPY = "entropy"
+NGRAM = "ngram"
+RUN_LENGTH = "run_length"
+NUM_OPEN = "num_open"
+X_BIN, X_BIN_LEFT, X_BIN_RIGHT = "x_bin", "x_bin_left", "x_bin_right"
+Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT = "y_bin", "y_bin_left", "y_bin_right"
 LAG = "lag"
+FRACTION = "fraction"
+EVENT = "event"
+EVENT_TIME = "event_time"
+REACHED = "reached"
+CENSORED = "censored"
 AUTOCORRELATION = "autocorrelation"
+SIDE = "side"
+SIDES = ("low", "inside", "high")
+CLIPPED = "clipped"
+MEAN_DIFFERENCE = "mean_difference"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
 TRACE_NAMES = frozenset({MEAN, STD, N, QUANTILE, QUANTILES})
 """Names that a trace has for itself."""
+ALIGNED_NAMES = frozenset({LAG, FRACTION})
+"""Axes of a trace other than `time`."""
 SURVIVAL_NAMES = frozenset({SURVIVAL, LOWER, UPPER, N, MEDIAN, RESTRICTED_MEAN})
 """Names that a survival curve has for itself."""
 OUTCOME_NAMES = frozenset({COUNT, SHARE, FIRST, LAST})
@@ -119,21 +135,38 @@ PAIR_NAMES = frozenset({VALUE, LABEL, NEXT_VALUE, NEXT_LABEL, COUNT, SHARE, PROB
 """Names that counts of pairs of actions have for themselves."""
 RATE_NAMES = frozenset({VALUE, LABEL, COUNT, SHARE, ENTROPY, N})
 """Names that rates of actions over time, and their entropy, have for themselves."""
+NGRAM_NAMES = frozenset({N, NGRAM, LABEL, COUNT, SHARE})
+"""Names that a table of n-grams has for itself."""
+ACTION_RUN_NAMES = frozenset({VALUE, LABEL, RUN_LENGTH, COUNT, N, MEAN, MEDIAN, NUM_OPEN})
+"""Names that runs of actions have for themselves."""
+GRID_NAMES = frozenset({X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT, COUNT, SHARE})
+"""Names that counts over the bins of two components have for themselves."""
+ACTION_GRID_NAMES = GRID_NAMES | {VALUE, LABEL, MEAN, STD, N}
+"""Names that actions over the bins of a state have for themselves."""
+SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
+"""Names that shares of actions at their bounds have for themselves."""
 AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
 """Names that an autocorrelation has for itself."""
-RESULT_NAMES = frozenset().union(
+RESULT_NAMES = frozenset[str]().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
+    ALIGNED_NAMES,
     SURVIVAL_NAMES,
     OUTCOME_NAMES,
     LEARNING_NAMES,
     PAIR_NAMES,
     RATE_NAMES,
+    NGRAM_NAMES,
+    ACTION_RUN_NAMES,
+    GRID_NAMES,
+    ACTION_GRID_NAMES,
+    SATURATION_NAMES,
     AUTOCORRELATION_NAMES,
 )
 """Names that results over groups have for themselves."""
 
 MADE_BY_ATTR = "made_by"
+ALIGN_ATTR = "align"
 FIELD_ATTR = "field"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"
@@ -144,7 +177,11 @@ NUM_TRANSITIONS_ATTR = "num_transitions"
 NUM_NAN_ATTR = "num_nan"
 NUM_BELOW_ATTR = "num_below"
 NUM_ABOVE_ATTR = "num_above"
+NUM_OUTSIDE_ATTR = "num_outside"
+NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
+SORT_ATTR = "sort"
+WINDOW_ATTR = "window"
 
 
 def units_name(dim: str) -> str:

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from chunks import random_rollout
@@ -22,15 +23,26 @@ STATISTICS = {
     "bins": lambda ds: tl.action_histogram(ds, "obs", bins=7),
     "pairs": lambda ds: tl.action_transitions(ds, by="end_reason"),
     "rates": lambda ds: tl.action_rates(ds, by="complete"),
-    "entropy": lambda ds: tl.action_entropy(ds),
+    "entropy": lambda ds: tl.action_entropy(ds, window=5),
+    "entropy of episodes": lambda ds: np.sort(tl.action_entropy(ds, per="episode")["entropy"].values),
+    "n-grams": lambda ds: tl.action_ngrams(ds, n=[2, 3], by="end_reason", top=None),
+    "runs": lambda ds: tl.action_runs(ds, by="complete"),
     "autocorrelation": lambda ds: tl.autocorrelation(ds, "obs", by="end_reason", max_lag=6),
+    "saturation": lambda ds: tl.action_saturation(ds, "obs", low=-0.5, high=0.5, by="complete"),
     "trace": lambda ds: tl.state_trace(ds, "obs"),
+    "trace to the end": lambda ds: tl.state_trace(ds, "obs", align="end"),
+    "trace by fraction": lambda ds: tl.state_trace(ds, "obs", align="fraction", parts=5),
+    "trace by event": lambda ds: tl.state_trace(ds, "obs", align=tl.event_times(ds, lambda ds: ds["reward"] > 0.5)),
+    "events": lambda ds: np.sort(tl.event_times(ds, lambda ds: ds["reward"] > 0.5)["event_time"].values),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),
     "returns": lambda ds: np.sort(tl.returns(ds, discount=0.9).values),
     "return to go": lambda ds: np.sort(tl.transitions(ds.assign(g=tl.return_to_go(ds, discount=0.9)))["g"].values),
+    "drift": lambda ds: tl.state_histogram(ds, "obs", groups=5, bins=9),
     "outcomes": lambda ds: tl.outcomes(ds, by="start_row", groups=4),
     "learning curve": lambda ds: tl.learning_curve(ds, by="start_row", groups=4),
     "summary": lambda ds: [*tl.summary(ds).values()],
+    "occupancy": lambda ds: tl.occupancy(ds, "obs[0]", "reward", by="end_reason"),
+    "actions by state": lambda ds: tl.action_by_state(ds, ["obs[0]", "reward"], bins=3),
     "outliers": lambda ds: np.sort(tl.outliers(ds, threshold=1.5)["score"].values),
 }
 
@@ -38,6 +50,8 @@ STATISTICS = {
 def assert_same(got, want):
     if isinstance(got, xr.Dataset):
         xr.testing.assert_allclose(got, want, rtol=1e-12)
+    elif isinstance(got, pd.DataFrame):
+        pd.testing.assert_frame_equal(got, want)
     else:
         np.testing.assert_allclose(got, want, rtol=1e-12)
 

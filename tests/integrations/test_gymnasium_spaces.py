@@ -87,7 +87,12 @@ def test_values_come_back_as_they_were(kind, mode):
 def test_names_dtypes_and_attributes_come_from_the_spaces(tmp_path):
     box = spaces.Box(np.array([-1, -np.inf], np.float32), np.array([1, 2], np.float32))
     space = spaces.Dict(
-        {"box": box, "even": spaces.Box(0, 255, (2,), np.uint8), "free": spaces.Box(-np.inf, np.inf, (2,))}
+        {
+            "box": box,
+            "table": spaces.Box(np.array([[0, 1], [2, 3]], np.float32), 4),
+            "even": spaces.Box(0, 255, (2,), np.uint8),
+            "free": spaces.Box(-np.inf, np.inf, (2,)),
+        }
         | {kind: KINDS[kind] for kind in ("discrete", "multi_discrete", "text")}
     )
     env = RecordEpisodes(Sampled(space))
@@ -97,6 +102,7 @@ def test_names_dtypes_and_attributes_come_from_the_spaces(tmp_path):
     own = {name: {key: array.attrs.get(key) for key in ("low", "high", "n", "start")} for name, array in ds.items()}
     nothing = dict.fromkeys(("low", "high", "n", "start"))
     assert own["obs.box"] == own["final_obs.box"] == nothing | {"low": "[-1.0, -inf]", "high": [1.0, 2.0]}
+    assert own["obs.table"] == nothing | {"low": [0, 1, 2, 3], "high": 4}
     assert own["obs.even"] == nothing | {"low": 0, "high": 255}
     assert own["obs.free"] == nothing
     assert own["action.discrete"] == nothing | {"n": 4, "start": -1}

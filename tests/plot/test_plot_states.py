@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import xarray as xr
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 from ragged import make_dataset
 
@@ -201,3 +202,43 @@ def test_no_global_option_changes():
     ds = heights([1, 2], [3])
     tl.plot_state_trace(ds, "height")
     assert dict(plt.rcParams) == before
+
+
+def strip_of(ax):
+    (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
+    return strip
+
+
+ALIGNED = [("end", "steps to the end", "lag"), ("fraction", "fraction of the episode", "fraction")]
+
+
+@pytest.mark.parametrize(("align", "label", "dim"), ALIGNED)
+def test_aligned(align, label, dim):
+    ds = tl.from_episodes(
+        [{"x": np.arange(n, dtype=float)} for n in (3, 5, 4)], end_reason=["terminated", "truncated", "cut"]
+    )
+    ax, want = tl.plot_state_trace(ds, "x", align=align), tl.state_trace(ds, "x", align=align)
+    line = next(line for line in ax.lines if line.get_linewidth() == 1.8)
+    np.testing.assert_array_equal(line.get_xdata(), want[dim].values)
+    np.testing.assert_array_equal(line.get_ydata(), want["mean"].values)
+    strip = strip_of(ax)
+    assert strip.get_xlabel() == label
+    np.testing.assert_array_equal(strip.patches[0].get_data().values, want["n"].values)
+    edges = strip.patches[0].get_data().edges
+    np.testing.assert_allclose((edges[:-1] + edges[1:]) / 2, want[dim].values)
+    assert "not shown: 1" in ax.get_title()
+    ends = [segment[:, 0] for segment in ax.collections[0].get_segments()]
+    want_ends = {"end": [[-2, 0], [-4, 0]], "fraction": [[1 / 6, 5 / 6], [0.1, 0.9]]}[align]
+    np.testing.assert_allclose([[x.min(), x.max()] for x in ends], want_ends)
+
+
+def test_aligned_by_an_event():
+    ds = tl.from_episodes([{"x": np.arange(n, dtype=float)} for n in (9, 5, 4)])
+    times = xr.DataArray([4, 1, np.nan], {"episode": ds["episode"]}, ["episode"])
+    ax = tl.plot_state_trace(ds, "x", align=times, window=(2, 3))
+    assert strip_of(ax).get_xlabel() == "steps from the event"
+    (mark,) = [line for line in ax.lines if list(line.get_xdata()) == [0, 0]]
+    assert mark.get_ydata()[0] == 0
+    assert "not shown: 1 without the event" in ax.get_title()
+    inside = np.concatenate([segment[:, 0] for segment in ax.collections[0].get_segments()])
+    assert (inside.min(), inside.max()) == (-2, 3)

@@ -172,11 +172,11 @@ def check_after(name: str, home: str, recorder: tl.Recorder) -> str:
 
 
 TRIED = [
-    *(("warm", home, slice(None)) for home in ("numpy", "jax", "mixed")),
-    *(("new_block", home, slice(None)) for home in ("numpy", "jax", "mixed")),
-    *(("limited", home, slice(None)) for home in ("numpy", "jax")),
-    *((name, "jax", slice(None)) for name in ("step", "part")),
-    *((name, "numpy", slice(0, None, 2)) for name in ("masked", "marked", "some_envs", "step")),
+    *((name, home, slice(None)) for name in ("warm", "new_block") for home in ("numpy", "jax")),
+    # What shares most of its lines with these.
+    *((name, "mixed", slice(0, None, 2)) for name in ("warm", "new_block")),
+    *((name, "jax", slice(1, None, 2)) for name in ("limited", "step", "part")),
+    *((name, "numpy", slice(0, None, 2)) for name in ("limited", "masked", "marked", "some_envs", "step")),
     # A first call has hundreds of lines, nearly all the same whatever the home.
     ("first", "numpy", slice(0, None, 2)),
     ("first", "jax", slice(1, None, 2)),
@@ -197,7 +197,7 @@ def test_interrupted_at_every_line(name, home, some):
         call = functools.partial(case.record, recorder, case.before, home)
         assert Tracer(place).run(call), "the interrupt was swallowed"
         seen[check_after(name, home, recorder)] += 1
-    assert seen["lost"] > 50
+    assert seen["lost"] > 20
     assert set(seen) <= {"lost", "kept"}
 
 
@@ -394,7 +394,7 @@ def test_reset_is_done_or_not_done(home):
 def test_to_dataset_gives_the_same_after_an_interrupt(home):
     case = Case(6)
     want = case.start(home).to_dataset().load()
-    for place in places_to_try(case.start(home).to_dataset)[::2]:
+    for place in places_to_try(case.start(home).to_dataset)[:: 2 if home == "numpy" else 4]:
         recorder = case.start(home)
         assert Tracer(place).run(recorder.to_dataset)
         assert not recorder._lock._is_owned()

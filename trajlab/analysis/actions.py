@@ -111,19 +111,31 @@ def action_histogram(
     return grouped_histogram(ds, name, make_groups(ds, by, groups), bins, labels)
 
 
-def grouped_histogram(ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers | None, labels: Any) -> xr.Dataset:
-    """Return `action_histogram` of the field called `name` for groups that were made already."""
+def grouped_histogram(
+    ds: xr.Dataset,
+    name: str,
+    groups: Groups,
+    bins: int | Numbers | None,
+    labels: Any = None,
+    what: str = "action_histogram",
+) -> xr.Dataset:
+    """Return `action_histogram` of the field called `name` for groups that were made already.
+
+    `what` names the function in messages and attributes.
+    """
     names = check_labels(labels)
     kind = discrete_kind(ds, name) if bins is None else None
     if names is not None and kind is None:
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is binned, expected a field of integers")
-    require_free_dims(ds, name, (*groups.dims, *HISTOGRAM_NAMES), "action_histogram")
+    require_free_dims(ds, name, (*groups.dims, *HISTOGRAM_NAMES), what)
     if kind is not None:
         counts, coords, attrs = _count_values(ds, name, groups, kind, names)
     else:
-        require_numeric(ds[name].variable, name, "action_histogram")
+        require_numeric(ds[name].variable, name, what)
         counts, coords, attrs = _count_bins(ds, name, groups, DEFAULT_BINS if bins is None else bins)
-    return _labelled(ds, name, groups, counts, coords, attrs)
+    if num_nan := attrs[NUM_NAN_ATTR]:
+        warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
+    return _labelled(ds, name, groups, counts, coords, made_by(ds, what, name) | attrs)
 
 
 def _labelled(
@@ -142,7 +154,7 @@ def _labelled(
             SHARE: (dims, share, {"long_name": "share of transitions", "units": "1"}),
         },
         {**inner_coords(ds, name), **groups.coords(), **coords},
-        made_by(ds, "action_histogram", name) | attrs,
+        attrs,
     )
 
 
@@ -159,7 +171,6 @@ def _count_values(
         if missing is not None:
             num_nan += int((missing if dead is None else missing & ~dead).sum())
         counter.add(values, groups.index(batch), either(missing, dead))
-    _report_nan(num_nan, name)
     values, counts = counter.result()
     values, counts = list_values(values, counts, labels, ds[name].attrs, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
@@ -179,7 +190,6 @@ def _count_bins(
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         dead = alive.missing(batch, batch.values[name].shape)
         counter.add(as_rows(batch.values[name]), groups.index(batch), dead)
-    _report_nan(counter.nan, name)
     attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
     coords = {
         BIN: (BIN, bin_middles(edges), attrs),
@@ -198,19 +208,19 @@ def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
     if np.ndim(bins) == 0:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
             raise ValueError(f"bins={bins!r}; expected a number of bins, at least 1, or ascending edges")
-        found = RangeFinder()
-        alive = AliveRows.of(ds, name)
-        for batch in iter_flat(ds, [name, *alive.needed]):
-            dead = alive.missing(batch, batch.values[name].shape)
-            rows = as_rows(batch.values[name])
-            found.add(rows if dead is None else rows[~dead])
-        return even_edges(found.smallest, found.largest, int(bins))
+        return even_edges(*find_range(ds, name), int(bins))
     edges = np.asarray(bins, np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         raise ValueError(f"bins={bins!r}; expected at least two finite edges, ascending")
     return edges
 
 
-def _report_nan(count: int, name: str) -> None:
-    if count:
-        warn_user(f"action_histogram: {count} values of {name!r} are NaN and counted in attrs['num_nan'] only")
+def find_range(ds: xr.Dataset, name: str) -> tuple[float, float]:
+    """Return the smallest and the largest finite value of a field, NaN where there is none."""
+    found = RangeFinder()
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *alive.needed]):
+        dead = alive.missing(batch, batch.values[name].shape)
+        rows = as_rows(batch.values[name])
+        found.add(rows if dead is None else rows[~dead])
+    return found.smallest, found.largest

@@ -1,36 +1,37 @@
-"""How many episodes are alive at each step, and where a transition stands among groups and steps."""
+"""How many transitions stand at each place of a trace, and where one stands among groups and places."""
 
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.dataset.flat import FlatBatch
+from trajlab.names import MASK
 
 
-def count_alive(ds: xr.Dataset, groups: Groups, cells: Cells, alive: AliveRows) -> np.ndarray:
-    """Return how many transitions stand at each place (group * time * agent,), from lengths alone where these tell."""
-    steps = len(cells.labels)
+def count_alive(ds: xr.Dataset, groups: Groups, alignment: Alignment, alive: AliveRows) -> np.ndarray:
+    """Return how many transitions stand at each place (group * place * agent,), from lengths alone where these tell."""
     if groups.is_per_episode and not alive.needed:
-        group = np.zeros(len(cells.counts), np.intp) if groups.of_episode is None else groups.of_episode
-        kept = group >= 0
-        last = np.bincount(group[kept] * (steps + 1) + cells.counts[kept], minlength=groups.size * (steps + 1))
-        table = last.reshape(groups.size, steps + 1)
-        return np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].reshape(-1)
-    counts = np.zeros(groups.size * steps * alive.num_agents, np.int64)
-    for batch in iter_flat(ds, [*groups.fields, *alive.needed]):
-        index, taking_part = place_of(batch, groups, cells), alive.cells(batch)
+        group = np.zeros(len(ds[MASK]), np.intp) if groups.of_episode is None else groups.of_episode
+        table = alignment.count(group, groups.size)
+        if table is not None:
+            return table.reshape(-1)
+    counts = np.zeros(groups.size * len(alignment.labels) * alive.num_agents, np.int64)
+    for batch in alignment.batches(ds, [*groups.fields, *alive.needed] or [MASK]):
+        index, taking_part = place_of(batch, groups, alignment), alive.cells(batch)
         index = index if taking_part is None else alive_index(index, taking_part, alive)
-        counts += np.bincount(index[index >= 0], minlength=len(counts))
+        counts += np.bincount(index[index >= 0] if index.min(initial=0) < 0 else index, minlength=len(counts))
     return counts
 
 
-def place_of(batch: FlatBatch, groups: Groups, cells: Cells) -> np.ndarray:
-    """Return the place ``group * len(time) + step`` of each transition, below 0 for one in no group."""
-    step = cells.steps_of(batch.time)
-    group = groups.index(batch)
-    return step if group is None else step + group * len(cells.labels)
+def place_of(batch: FlatBatch, groups: Groups, alignment: Alignment) -> np.ndarray:
+    """Return ``group * places + place`` of each transition, below 0 for one in no group or at no place."""
+    place, group = alignment.places(batch), groups.index(batch)
+    if group is None:
+        return place
+    index = place + group * len(alignment.labels)
+    return index if alignment.is_total else np.where(place < 0, -1, index)
 
 
 def alive_index(index: np.ndarray, cells: np.ndarray, alive: AliveRows) -> np.ndarray:

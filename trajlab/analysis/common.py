@@ -2,7 +2,8 @@
 
 import functools
 import importlib.metadata
-from collections.abc import Iterable, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,19 +52,38 @@ def field_of(
         When there is no such field.
     """
     validate(ds)
-    if is_blank(ds):
-        if name not in ds.variables:
-            cells = (EPISODE, TIME)
-            ds = ds.assign({name: (cells, np.zeros([ds.sizes[dim] for dim in cells], like))})
-        wanted = [along] if isinstance(along, str) else along or []
-        missing = [by for by in wanted if by is not None and by not in ds.variables]
-        ds = ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
+    wanted = [along] if isinstance(along, str) else along or []
+    ds = filled(ds, {name: like}, *wanted)
     return ds, resolve_field(ds, name)
+
+
+def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: str | None) -> xr.Dataset:
+    """Return a Dataset of no episode and no field with fields of these dtypes, and coordinates; any other as it is."""
+    if not is_blank(ds):
+        return ds
+    cells = (EPISODE, TIME)
+    shape = [ds.sizes[dim] for dim in cells]
+    ds = ds.assign({name: (cells, np.zeros(shape, like)) for name, like in fields.items() if name not in ds.variables})
+    missing = [by for by in along if by is not None and by not in ds.variables]
+    return ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
 
 
 def is_blank(ds: xr.Dataset) -> bool:
     """Say whether a Dataset has neither an episode nor a field."""
     return not ds.sizes[EPISODE] and not field_names(ds)
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return the argument called `name` as an int; raise where it is no whole number, or below 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}; expected a whole number, at least 1")
+    if number < 1:
+        raise ValueError(f"{name}={value!r}; expected at least 1")
+    return number
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:

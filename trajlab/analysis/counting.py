@@ -172,11 +172,18 @@ def bin_index(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         width = (edges[-1] - edges[0]) / (last + 1)
         even = np.isfinite(width) and np.allclose(np.diff(edges), width, rtol=min(1e-6, 0.1 / (last + 1)), atol=0)
-    if not even:
-        return np.minimum(np.searchsorted(edges, values, side="right") - 1, last)
-    index = np.minimum(((values - edges[0]) / width).astype(np.intp), last)
-    index -= values < edges[index]  # the division may round over an edge
-    index += (values >= edges[index + 1]) & (index < last)
+        if not even or not np.isfinite(1 / width):
+            return np.minimum(np.searchsorted(edges, values, side="right") - 1, last)
+    scaled = values - edges[0]
+    scaled *= 1 / width
+    index = scaled.astype(np.intp)
+    scaled -= index
+    scaled -= 0.5
+    np.abs(scaled, out=scaled)
+    off = np.abs((edges - edges[0]) / width - np.arange(last + 2)).max() + 1e-15 * (last + 2)
+    near = np.nonzero(scaled >= 0.5 - 2 * off)  # there rounding may have gone over an edge
+    if near[0].size:
+        index[near] = np.minimum(np.searchsorted(edges, values[near], side="right") - 1, last)
     return index
 
 

@@ -7,31 +7,24 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.align_argument import WindowArgument, choose_alignment
+from trajlab.analysis.alignment import Align, Alignment
 from trajlab.analysis.alive import alive_index, count_alive, place_of
-from trajlab.analysis.common import (
-    as_rows,
-    field_of,
-    inner_coords,
-    inner_dims,
-    made_by,
-    require_free_dims,
-    require_numeric,
-    title_of,
-    units_of,
-)
+from trajlab.analysis.common import as_rows, field_of, require_free_dims, require_numeric
 from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.fraction import InParts
 from trajlab.analysis.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.moments import Moments, Packer
+from trajlab.analysis.trace_result import label_trace
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.dataset.flat import FlatBatch
 from trajlab.errors import warn_user
-from trajlab.names import AGENT, MEAN, QUANTILE, QUANTILES, STD, TIME, TRACE_NAMES, N
+from trajlab.names import TIME, TRACE_NAMES
 
 DEFAULT_QUANTILES = (0.1, 0.5, 0.9)
 MAX_PACKED = 2**30
-"""Bytes of rows held at once for quantiles; what is bigger is read by ranges of `time`, one after the other."""
+"""Bytes of rows held at once for quantiles; what is bigger is read by ranges of steps, one after the other."""
 
 
 def state_trace(
@@ -41,6 +34,9 @@ def state_trace(
     by: str | None = None,
     quantiles: Numbers | Literal[False] | None = DEFAULT_QUANTILES,
     groups: GroupsArgument = None,
+    align: Align | xr.Dataset | xr.DataArray = "start",
+    window: WindowArgument = None,
+    parts: int | None = None,
 ) -> xr.Dataset:
     r"""Return mean, deviation and quantiles of a field at each step, over the episodes that are still alive.
 
@@ -54,7 +50,8 @@ def state_trace(
     first: where that matters leave it out, ``ds.sel(episode=ds["start_seen"])``. The attributes hold their number.
 
     The population changes as episodes end: a curve may rise because those that were low are gone. Read it
-    together with `n`.
+    together with `n`. Aligned by their ends or by an event, episodes come and go on both sides; aligned by fraction
+    there are equally many everywhere.
 
     Parameters
     ----------
@@ -66,6 +63,22 @@ def state_trace(
     quantiles : sequence of float or False, optional
         From 0 to 1, by default 0.1, 0.5 and 0.9; none of them (False or empty) is faster and needs no memory for
         the rows.
+    align : "start", "end", "fraction", or the times of an event
+        By what the steps of episodes stand side by side.
+
+        "end": by their last transition, at `lag` 0, what is before it at -1, -2, ... Only episodes that the
+        environment ended, since the end of one that was cut is not known.
+
+        "fraction": each complete episode from 0 to 1, in equal parts. It has one value in each part, its mean there,
+        where transition `t` of `L` counts as far as it covers the part, from ``t / L`` to ``(t + 1) / L``: an
+        episode shorter than the parts has a value in each, too, and all weigh the same everywhere.
+
+        The times of an event, as `event_times` returns them: by the event, at `lag` 0. Episodes that never reached
+        it are left out.
+    window : (int, int), optional
+        Steps before and after an event, both with it; by default at most 50.
+    parts : int, optional
+        Into how many an episode is cut with ``align="fraction"``, by default 50.
 
     Returns
     -------
@@ -75,15 +88,19 @@ def state_trace(
         (by, time), and `agent` for a field of agents. Where `n` is 0 they are NaN. A NaN in the field makes all of
         them NaN at its step, and a warning says how many steps that concerns.
 
+        With another `align` the dim is in place of `time` `lag`, in steps, or `fraction`, the middle of each part; the
+        attribute `left_out` is the number of episodes that do not take part.
+
     Raises
     ------
     KeyError
         When there is no such field or coordinate.
     TypeError
-        When the field does not hold numbers.
+        When the field does not hold numbers, or `align` no times.
     ValueError
         When a quantile is not within 0 and 1, `groups` does not fit, or a dim of the field has a name that the
-        result uses itself.
+        result uses itself; when `align`, `window` or `parts` do not fit, or steps of complete episodes are missing
+        that a fraction needs.
 
     Examples
     --------
@@ -92,21 +109,38 @@ def state_trace(
     >>> trace = tl.state_trace(ds, "height")
     >>> trace["mean"].values, trace["n"].values
     (array([2., 5.]), array([2, 1]))
+    >>> tl.state_trace(ds, "height", align="end")["mean"].to_series().to_dict()
+    {-1: 1.0, 0: 4.0}
     """
     ds, name = field_of(ds, field, along=by)
-    return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles)
+    ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
+    return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles, alignment).assign_attrs(attrs)
 
 
-def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers | Literal[False] | None) -> xr.Dataset:
-    """Return `state_trace` of the field called `name` for groups that were made already."""
+def grouped_trace(
+    ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers | Literal[False] | None, alignment: Alignment
+) -> xr.Dataset:
+    """Return `state_trace` of the field called `name` for groups and an alignment that were made already."""
     levels = _check_quantiles(quantiles)
-    refuse_time(groups, "state_trace")
     require_numeric(ds[name].variable, name, "state_trace")
-    require_free_dims(ds, name, (*groups.dims, *TRACE_NAMES), "state_trace")
-    parts = [_trace(part, name, groups, levels) for part in _time_ranges(ds, name, len(levels) > 0)]
+    require_free_dims(ds, name, (*groups.dims, alignment.dim, *TRACE_NAMES), "state_trace")
+    _check_groups(groups, alignment)
+    ranges = _ranges(ds, name, alignment, len(levels) > 0)
+    parts = [_trace(part, name, groups, levels, narrowed) for part, narrowed in ranges]
     counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
     _report_nan(mean, counts, name)
-    return _labelled(ds, name, groups, levels, counts, mean, std, bands)
+    return label_trace(ds, name, groups, alignment, levels, counts, mean, std, bands)
+
+
+def _check_groups(groups: Groups, alignment: Alignment) -> None:
+    """Raise ValueError where groups cannot be told apart on the axis of the trace."""
+    if alignment.dim == TIME:
+        refuse_time(groups, "state_trace")
+    if isinstance(alignment, InParts) and not groups.is_per_episode:
+        raise ValueError(
+            f"state_trace: by={groups.name!r} differs from transition to transition, and align='fraction' takes the "
+            "mean of several; expected a coordinate over episode, such as 'start_iteration'"
+        )
 
 
 def _check_quantiles(quantiles: Any) -> np.ndarray:
@@ -119,35 +153,32 @@ def _check_quantiles(quantiles: Any) -> np.ndarray:
     return levels
 
 
-def _time_ranges(ds: xr.Dataset, name: str, packs: bool) -> Iterator[xr.Dataset]:
-    """Yield the Dataset in ranges of ascending `time` whose rows can be held at once; whole where that is enough."""
-    cells = Cells.of(ds)
-    row = ds[name].dtype.itemsize * component_count(ds[name].variable)
-    if not packs or len(cells) * row <= MAX_PACKED:
-        yield ds
+def _ranges(ds: xr.Dataset, name: str, alignment: Alignment, packs: bool) -> Iterator[tuple[xr.Dataset, Alignment]]:
+    """Yield the Dataset in ranges of places whose rows can be held at once; whole where that is enough."""
+    row = alignment.packs(ds[name].dtype).itemsize * component_count(ds[name].variable)
+    if not packs or alignment.most_rows * row <= MAX_PACKED:
+        yield ds, alignment
         return
-    ordered = ds if cells.order is None else ds.isel({TIME: cells.order})
-    alive = np.cumsum(np.bincount(cells.counts, minlength=len(cells.labels) + 1)[::-1])[::-1][1:]
-    which = (np.cumsum(alive) - alive) * row // MAX_PACKED
-    edges = [0, *(np.flatnonzero(np.diff(which)) + 1), len(alive)]
+    there = count_alive(ds, make_groups(ds, None), alignment, AliveRows())
+    which = (np.cumsum(there) - there) * row // MAX_PACKED
+    edges = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(there)]
     for start, stop in itertools.pairwise(edges):
-        yield ordered.isel({TIME: slice(start, stop)})
+        yield alignment.narrowed(ds, start, stop)
 
 
 def _trace(
-    ds: xr.Dataset, name: str, groups: Groups, quantiles: np.ndarray
+    ds: xr.Dataset, name: str, groups: Groups, quantiles: np.ndarray, alignment: Alignment
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts (group, time, 1), mean and std (group, time, component), quantiles (quantile, group, ...)."""
-    cells = Cells.of(ds)
+    """Return counts (group, place, 1), mean and std (group, place, component), quantiles (quantile, group, ...)."""
     alive = AliveRows.of(ds, name)
     variable = ds[name].variable
-    steps, width = len(cells.labels), component_count(variable)
+    steps, width = len(alignment.labels), component_count(variable)
     size = groups.size * steps * alive.num_agents
-    counts = count_alive(ds, groups, cells, alive)
+    counts = count_alive(ds, groups, alignment, alive)
     moments = Moments(size, width // alive.num_agents)
-    packer = Packer(counts, moments.width, _packed_dtype(variable.dtype)) if len(quantiles) else None
-    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
-        index, rows = _alive_rows(place_of(batch, groups, cells), batch.values[name], batch, alive)
+    packer = Packer(counts, moments.width, alignment.packs(variable.dtype)) if len(quantiles) else None
+    for batch in alignment.batches(ds, [name, *groups.fields, *alive.needed]):
+        index, rows = _alive_rows(place_of(batch, groups, alignment), batch.values[name], batch, alive)
         if index.min(initial=0) < 0:
             index, rows = index[index >= 0], rows[index >= 0]
         moments.add(index, rows)
@@ -174,54 +205,8 @@ def _alive_rows(
     return alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
 
 
-def _packed_dtype(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.float64) if dtype.kind == "O" else dtype
-
-
 def _report_nan(mean: np.ndarray, counts: np.ndarray, name: str) -> None:
     of_agent = mean.reshape(*counts.shape, mean.shape[-1] // counts.shape[-1])
     steps = int((np.isnan(of_agent).any(axis=-1) & (counts > 0)).any(axis=(0, 2)).sum())
     if steps:
         warn_user(f"state_trace: {name!r} has NaN, and so has its trace, at {steps} of {mean.shape[1]} steps")
-
-
-def _labelled(
-    ds: xr.Dataset,
-    name: str,
-    groups: Groups,
-    levels: np.ndarray,
-    counts: np.ndarray,
-    mean: np.ndarray,
-    std: np.ndarray,
-    bands: np.ndarray,
-) -> xr.Dataset:
-    """Return what was reduced as a Dataset."""
-    lead = mean.shape[0 if groups.dims else 1 : 2]
-    dims = (*groups.dims, TIME, *inner_dims(ds, name))
-    alive = AliveRows.of(ds, name)
-    of_agents = () if alive.axis is None else (AGENT,)
-    units, title = units_of(ds, name), title_of(ds, name)
-    what = "episodes alive" if groups.is_per_episode else "transitions"
-    counts = counts.reshape(*lead, alive.num_agents) if of_agents else counts.reshape(lead)
-    mean, std, bands = (_as_field(values, lead, ds[name].shape[2:], alive.axis) for values in (mean, std, bands))
-    variables: dict[str, Any] = {
-        MEAN: (dims, mean[0], {"long_name": f"mean of {title}", **units}),
-        STD: (dims, std[0], {"long_name": f"standard deviation of {title}", **units}),
-        N: ((*dims[: len(lead)], *of_agents), counts, {"long_name": what}),
-    }
-    time = np.sort(ds[TIME].values)
-    coords = {TIME: (TIME, time, ds[TIME].attrs), **groups.coords(), **inner_coords(ds, name)}
-    if len(levels):
-        attrs = {"long_name": f"quantiles of {title}", **units}
-        variables[QUANTILES] = ((QUANTILE, *dims), bands, attrs)
-        coords[QUANTILE] = (QUANTILE, levels)
-    return xr.Dataset(variables, coords, made_by(ds, "state_trace", name))
-
-
-def _as_field(values: np.ndarray, lead: tuple[int, ...], inner: tuple[int, ...], axis: int | None) -> np.ndarray:
-    """Return values (..., group, time, component) as (quantile, *lead, *inner); components go by agents first."""
-    lead = (values.shape[0] if values.ndim == 4 else 1, *lead)
-    if axis is None:
-        return values.reshape(*lead, *inner)
-    others = [size for place, size in enumerate(inner) if place != axis]
-    return np.moveaxis(values.reshape(*lead, inner[axis], *others), len(lead), len(lead) + axis)

@@ -1,4 +1,4 @@
-"""Groups of episodes over training, and where along it they stand."""
+"""Groups along an axis, above all training, and where they stand on it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,8 +7,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, is_category, make_episode_groups
-from trajlab.names import ENV, EPISODE, FIRST, LAST
+from trajlab.analysis.groups import Groups, is_category, make_episode_groups, make_groups
+from trajlab.analysis.steps import RangeOf
+from trajlab.names import ENV, EPISODE, FIRST, LAST, TIME
 
 MAX_SINGLE = 40
 """Up to so many distinct numbers each is a group of its own."""
@@ -29,15 +30,26 @@ def make_training_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument 
     return make_episode_groups(ds, by, groups)
 
 
+def make_fine_groups(ds: xr.Dataset, over: str, groups: GroupsArgument = None) -> Groups:
+    """Return groups of episodes or transitions that are fine enough for an axis.
+
+    As `make_groups`, but that without `groups` each number is a group where there are up to 40, and more are cut into
+    40 ranges of about equal weight.
+    """
+    is_number = over == TIME or (over in ds.variables and ds[over].dtype.kind in "iuf" and not is_category(ds, over))
+    return make_groups(ds, over, MAX_SINGLE if groups is None and is_number else groups)
+
+
 def group_ends(groups: Groups) -> dict[str, Any]:
     """Return the smallest and the largest value in each group as coordinates; nothing where they are no numbers.
 
     They are float64 where a group is empty, and NaN there.
     """
-    if groups.name is None or groups.values.dtype.kind not in "iuf":
+    values, codes = _grouped_values(groups)
+    if values is None or values.dtype.kind not in "iuf":
         return {}
-    members = [groups.values[groups.codes == code] for code in range(groups.size)]
-    dtype = np.float64 if any(not len(one) for one in members) else groups.values.dtype
+    members = [values[codes == code] for code in range(groups.size)]
+    dtype = np.float64 if any(not len(one) for one in members) else values.dtype
     ends = {FIRST: "smallest", LAST: "largest"}
     return {
         key: (
@@ -47,6 +59,13 @@ def group_ends(groups: Groups) -> dict[str, Any]:
         )
         for (key, which), place in zip(ends.items(), (0, -1), strict=True)
     }
+
+
+def _grouped_values(groups: Groups) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the distinct values that were grouped, ascending, and the group of each; None where there are none."""
+    if isinstance(groups.locate, RangeOf):
+        return groups.locate.cells.labels, groups.locate.codes
+    return (None if groups.name is None or groups.locate is not None else groups.values), groups.codes
 
 
 def edges_along(ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -71,6 +90,7 @@ def is_along(ds: xr.Dataset, groups: Groups, asked: GroupsArgument) -> bool:
 
     Those that a mapping names do not, and neither do environments, runs and seeds, whose numbers only tell them apart.
     """
-    if groups.name in (None, ENV) or isinstance(asked, Mapping) or is_category(ds, groups.name):
+    values, _ = _grouped_values(groups)
+    if values is None or groups.name in (None, ENV) or isinstance(asked, Mapping) or is_category(ds, groups.name):
         return False
-    return groups.values.dtype.kind in "iuf"
+    return values.dtype.kind in "iuf"

@@ -14,6 +14,7 @@ from trajlab.dataset.flat_array import FlatArray
 from trajlab.dataset.flat_blocks import Tile, common_source, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
+from trajlab.dataset.parts import padded_ranges, stored_chunk
 from trajlab.dataset.source import Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
@@ -250,8 +251,9 @@ def _lazy_reader(array: LazyArray, key: tuple[Any, ...]) -> Reader:
 def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterator[FlatBatch]:
     """Yield ranges of episodes, read as far as the longest of them."""
     part = xr.Dataset(variables)
-    step = max((_stored_chunk(variable) for variable in variables.values()), default=1)
-    for start, stop in _ranges(cells.counts, _cell_bytes(variables), step):
+    step = max((stored_chunk(variable) for variable in variables.values()), default=1)
+    most = max(MAX_BYTES // max(_cell_bytes(variables), 1), 1)
+    for start, stop in padded_ranges(cells.counts, most, step):
         counts = cells.counts[start:stop]
         longest = int(counts.max(initial=0))
         if not longest:
@@ -261,31 +263,6 @@ def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterat
         valid = np.arange(longest) < counts[:, None]
         span = cells.span(int(cells.offsets[start]), int(cells.offsets[stop]))
         yield batch_of({str(name): v.values[valid] for name, v in loaded.variables.items()}, span)
-
-
-def _stored_chunk(variable: xr.Variable) -> int:
-    """Return how many episodes one chunk of a dask or file-backed array holds, 1 where it has none."""
-    if variable.chunks is not None:
-        return max(variable.chunks[0], default=1)
-    preferred = variable.encoding.get("preferred_chunks") or {}
-    return max(int(preferred.get(EPISODE, 1)), 1)
-
-
-def _ranges(counts: np.ndarray, cell_bytes: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of episodes that take at most `MAX_BYTES` as a padded block, or else `step` episodes.
-
-    They end at multiples of `step`, so that no chunk is read twice.
-    """
-    start = 0
-    most = max(MAX_BYTES // max(cell_bytes, 1), 1)
-    while start < len(counts):
-        ahead = counts[start : start + max(most // max(int(counts[start]), 1), 1)]
-        block = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
-        stop = start + int(np.searchsorted(block, most, side="right"))
-        if stop < len(counts):
-            stop = max(stop // step * step, min(start + step, len(counts)))
-        yield start, stop
-        start = stop
 
 
 def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:

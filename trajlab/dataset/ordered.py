@@ -1,4 +1,4 @@
-"""Transitions batch by batch, episode after episode and step after step."""
+"""Transitions batch by batch, episode after episode and step after step, and which of them follow each other."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -71,3 +71,35 @@ def _ranges(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
         end = max(int(np.searchsorted(offsets, offsets[begin] + MAX_HELD, side="right")) - 1, begin + 1)
         yield begin, end
         begin = end
+
+
+def overlapping(batches: Iterable[FlatBatch], cells: Cells, rows: int = 1) -> Iterator[tuple[FlatBatch, int]]:
+    """Put the last `rows` transitions before an ordered batch in front of it; yield also how many these are.
+
+    So each sequence of `rows` + 1 neighbours is within a batch, and ends in its part that is not shared.
+    """
+    before: dict[str, np.ndarray] = {}
+    for batch in batches:
+        assert batch.start is not None
+        shared = min(rows, batch.start)
+        values = batch.values
+        if shared:
+            values = {name: np.concatenate([before[name], array]) for name, array in values.items()}
+        size = len(next(iter(values.values())))
+        yield batch_of(values, cells.span(batch.start - shared, batch.start - shared + size)), shared
+        before = {name: array[max(size - rows, 0) :] for name, array in values.items()}
+
+
+def last_places(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray:
+    """Return the places in an ordered batch that no next transition follows: ends of episodes, and steps left out.
+
+    `size` is the number of transitions in the batch.
+    """
+    assert batch.start is not None
+    first, last = np.searchsorted(cells.offsets, [batch.start, batch.start + size], side="right")
+    ends = cells.offsets[first:last] - batch.start - 1
+    ends = ends[np.diff(ends, prepend=-1) > 0]  # episodes without a transition in the Dataset end where others do
+    gaps = np.diff(cells.labels) != 1
+    if not gaps.any():
+        return ends
+    return np.union1d(ends, np.flatnonzero(np.append(gaps, True)[cells.steps_of(batch.time)]))

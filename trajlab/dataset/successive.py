@@ -9,7 +9,7 @@ import xarray as xr
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles, tile_batch
 from trajlab.dataset.flat_blocks import Tile
-from trajlab.dataset.ordered import iter_ordered
+from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 from trajlab.dataset.source import Source
 
 
@@ -55,43 +55,11 @@ def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successiv
     yield from _in_order(ds, fields) if found is None else _in_log(*found)
 
 
-# In order -------------------------------------------------------------------------------------------------------------
-
-
 def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
     """Yield ordered batches, each with the last transition of the one before in front."""
     cells = Cells.of(ds)
-    before: FlatBatch | None = None
-    for batch in iter_ordered(ds, fields):
-        joined = batch if before is None else _joined(before, batch)
-        last = _last(joined, cells, len(joined.values[fields[0]]))
-        yield Successive(joined, 1, last, 0 if before is None else 1)
-        before = batch
-
-
-def _joined(before: FlatBatch, batch: FlatBatch) -> FlatBatch:
-    assert batch.start is not None
-    return FlatBatch(
-        {name: np.concatenate([before.values[name][-1:], rows]) for name, rows in batch.values.items()},
-        lambda: np.concatenate([before.episode[-1:], batch.episode]),
-        lambda: np.concatenate([before.time[-1:], batch.time]),
-        batch.start - 1,
-    )
-
-
-def _last(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray:
-    """Return the places in an ordered batch that no next transition follows: ends of episodes, and steps left out."""
-    assert batch.start is not None
-    first, last = np.searchsorted(cells.offsets, [batch.start, batch.start + size], side="right")
-    ends = cells.offsets[first:last] - batch.start - 1
-    ends = ends[np.diff(ends, prepend=-1) > 0]  # episodes without a transition in the Dataset end where others do
-    gaps = np.diff(cells.labels) != 1
-    if not gaps.any():
-        return ends
-    return np.union1d(ends, np.flatnonzero(np.append(gaps, True)[cells.steps_of(batch.time)]))
-
-
-# In a log -------------------------------------------------------------------------------------------------------------
+    for batch, shared in overlapping(iter_ordered(ds, fields), cells):
+        yield Successive(batch, 1, last_places(batch, cells, len(batch.values[fields[0]])), shared)
 
 
 def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:

@@ -28,21 +28,32 @@ def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
 
 
 def draw_alive(
-    ax: "matplotlib.axes.Axes", time: np.ndarray, counts: np.ndarray, by: str | None, looks: Sequence[_style.Look]
+    ax: "matplotlib.axes.Axes",
+    time: np.ndarray,
+    counts: np.ndarray,
+    by: str | None,
+    looks: Sequence[_style.Look],
+    width: float = 1.0,
 ) -> None:
-    """Draw how many episodes each step's values are from, `counts` (group, time)."""
-    edges = np.append(time, time[-1] + 1) - 0.5 if len(time) else np.array([-0.5, 0.5])
+    """Draw how many episodes each step's values are from, `counts` (group, time); each step is `width` wide."""
+    edges = (np.append(time, time[-1] + width) if len(time) else np.array([0.0, width])) - width / 2
+    draw_counts(ax, edges, counts if len(time) else np.zeros((len(counts), 1)), by is None, looks)
+    _text.plain_numbers(ax.xaxis, whole=width == 1)
+
+
+def draw_counts(
+    ax: "matplotlib.axes.Axes", edges: np.ndarray, counts: np.ndarray, is_filled: bool, looks: Sequence[_style.Look]
+) -> None:
+    """Draw counts (group, place) between edges (place + 1,), as a filled area or a line for each group."""
     for count, look in zip(counts, looks, strict=True):
-        height = count if len(time) else np.zeros(1)
-        if by is None:
-            ax.stairs(height, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
+        if is_filled:
+            ax.stairs(count, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
-            ax.stairs(height, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
+            ax.stairs(count, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
     most = int(counts.max(initial=0))
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)
-    _text.plain_numbers(ax.xaxis, whole=True)
 
 
 def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:

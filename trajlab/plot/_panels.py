@@ -1,12 +1,20 @@
 """Panels for each group and component: what they are called, and what is drawn in each."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from trajlab.analysis.groups import Groups
+from trajlab.names import LABEL, VALUE
 from trajlab.plot import _legend, _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+LETTERS = (7, 24)
+"""Longer names of values lose their middle: the first in narrow Axes, the second in wide ones."""
 
 
 def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
@@ -50,3 +58,11 @@ def write_names(
         if panels.figure is None:
             lines = [*lines, *panels.axes[0].get_title().split("\n")]
     _text.write_title(panels, lines, centered=True)
+
+
+def value_texts(ax: "matplotlib.axes.Axes", variable: xr.DataArray) -> list[str]:
+    """Return what each value is called, shortened where it would take too much room beside the Axes."""
+    names = [str(value) for value in variable[LABEL if LABEL in variable.coords else VALUE].values]
+    room = _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize"))
+    short = [_legend.shortened(name, int(np.clip(room / 2, *LETTERS))) for name in names]
+    return short if len(set(short)) == len(set(names)) else names

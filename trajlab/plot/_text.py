@@ -65,10 +65,15 @@ def time_label(time: xr.DataArray) -> str:
 def count_text(attrs: Mapping[str, Any]) -> str:
     """Return ``"500 episodes (12 cut, 3 from mid-way)"``."""
     episodes = attrs[NUM_EPISODES_ATTR]
-    text = f"{episodes:,} episode{'' if episodes == 1 else 's'}"
+    text = plural(episodes, "episode")
     counts = ((attrs[NUM_CUT_ATTR], "cut"), (attrs.get(NUM_START_UNSEEN_ATTR, 0), "from mid-way"))
     notes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     return f"{text} ({notes})" if notes else text
+
+
+def plural(count: int, what: str) -> str:
+    """Return ``"1 episode"``, ``"1,200 episodes"``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def write_title(panels: Panels, lines: Sequence[str], *, centered: bool = False) -> None:

@@ -11,15 +11,13 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, LABEL, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
+from trajlab.names import NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_alive, split_strip
+from trajlab.plot._areas import area_colors, areas_of, stack_areas
 
 if TYPE_CHECKING:
     import matplotlib.axes
-
-MAX_AREAS = 8
-"""Where there are more actions, the most frequent ones have a colour each and the others one together."""
 
 
 def plot_action_rates(
@@ -68,7 +66,7 @@ def plot_action_rates(
     strips = [split_strip(ax_) for ax_ in panels.axes]
     lines = [f"{title_of(ds, name)}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if result.attrs[NUM_TRANSITIONS_ATTR] and chosen.size:
-        areas, texts = _areas(result)
+        areas, texts = areas_of(result)
         handles = _draw(panels, strips, result, chosen, inner_dims(ds, name), areas, kwargs)
         _label(panels, strips, result)
         _legend.write_legend(panels, handles, texts, title_of(ds, name))
@@ -83,18 +81,6 @@ def plot_action_rates(
     return panels.result()
 
 
-def _areas(result: xr.Dataset) -> tuple[np.ndarray, list[str]]:
-    """Return which values (value, area) are drawn together, and what the areas are called."""
-    texts = [str(text) for text in result[LABEL if LABEL in result.coords else VALUE].values]
-    if len(texts) <= MAX_AREAS:
-        return np.eye(len(texts)), texts
-    totals = result[COUNT].sum([dim for dim in result[COUNT].dims if dim != VALUE]).values
-    single = np.sort(np.argsort(-totals, kind="stable")[: MAX_AREAS - 1])
-    areas = np.eye(len(texts))[:, single]
-    rest = 1 - areas.sum(axis=1)
-    return np.column_stack([areas, rest]), [*(texts[value] for value in single), f"{len(texts) - len(single)} others"]
-
-
 def _draw(
     panels: _style.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
@@ -105,24 +91,13 @@ def _draw(
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Draw the areas of each panel, and the strips; return one artist per area."""
-    from matplotlib.patches import StepPatch
-
     time = result[TIME].values
     edges = np.append(time, time[-1] + 1) - 0.5
     shares = _panels.by_panel(result[SHARE], groups, inner, (TIME, VALUE)) @ areas
     alive = _panels.by_panel(result[N].broadcast_like(result[SHARE].isel({VALUE: 0})), groups, inner, (TIME,))
     handles: list[Any] = []
     for ax, strip, share, n in zip(panels.axes, strips, shares, alive, strict=True):
-        tops = np.cumsum(share, axis=1).T
-        colors = [*_style.cycle(ax)[: len(tops)]]
-        if len(tops) == MAX_AREAS and areas[:, -1].sum() > 1:
-            colors[-1] = _style.neutral(ax)
-        below = np.zeros(len(time))
-        handles = []
-        for top, color in zip(tops, colors, strict=True):
-            style = _style.merged(StepPatch, {"fill": True, "color": color, "linewidth": 0}, kwargs)
-            handles.append(ax.stairs(top, edges, baseline=below, **style))
-            below = top
+        handles = stack_areas(ax, edges, share, area_colors(ax, areas), kwargs)
         ax.set_xlim(edges[0], edges[-1])
         draw_alive(strip, time, n[np.newaxis], None, [_style.Look(None)])
     return handles

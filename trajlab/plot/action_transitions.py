@@ -10,7 +10,7 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, LABEL, NEXT_VALUE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
+from trajlab.names import COUNT, NEXT_VALUE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ SINGLE, PANEL = (6.0, 4.9), (4.0, 3.5)
 """Inches of a figure with a single matrix, and of one of several."""
 SMALLEST, LARGEST = 5.5, 9.0
 """Points of numbers in cells: where there is room for smaller ones only, none are written."""
-LETTERS = (7, 24)
-"""Longer names of actions lose their middle: the first in narrow Axes, the second in wide ones."""
 
 
 def plot_action_transitions(
@@ -106,7 +104,7 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
     if "norm" not in kwargs:
         defaults |= {"vmin": 0, "vmax": float(np.nanmax(matrices))}
     style = _style.merged(AxesImage, defaults, kwargs)
-    texts = _texts(panels.axes[0], drawn)
+    texts = _panels.value_texts(panels.axes[0], drawn)
     places = np.arange(len(texts))
     images = []
     for ax, matrix in zip(panels.axes, matrices, strict=True):
@@ -120,14 +118,6 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
     _label(panels, drawn, places, texts)
     for ax, image in zip(panels.axes, images, strict=True):
         _write_numbers(ax, image, "{:,.0f}" if drawn.dtype.kind == "i" else "{:.2f}")
-
-
-def _texts(ax: "matplotlib.axes.Axes", drawn: xr.DataArray) -> list[str]:
-    """Return what each value is called, shortened where it would take too much room beside the Axes."""
-    names = [str(value) for value in drawn[LABEL if LABEL in drawn.coords else VALUE].values]
-    room = _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize"))
-    short = [_legend.shortened(name, int(np.clip(room / 2, *LETTERS))) for name in names]
-    return short if len(set(short)) == len(set(names)) else names
 
 
 def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:

@@ -16,6 +16,7 @@ observation, and only `next_obs[t]` is the one the action led to.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,11 +24,11 @@ import gymnax
 import jax
 import jax.numpy as jnp
 import optax
-from gymnax.environments.spaces import Discrete
+from gymnax.environments.spaces import Box, Discrete
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from trajlab.testing import actor_critic
-from trajlab.testing.actor_critic import Params, log_policy, state_value
+from trajlab.testing.actor_critic import Params, state_value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +68,8 @@ class Rollout(NamedTuple):
     Attributes
     ----------
     obs : array (T, N, D) float32
-    action : array (T, N) int32
+    action : array (T, N) int32, or (T, N, A) float32
+        A continuous one as it was drawn, also where it is beyond the bounds; the environment clips it.
     reward : array (T, N) float32
     terminated, truncated : array (T, N) bool
     next_obs : array (T, N, D) float32
@@ -113,7 +115,7 @@ def make(env_name: str, config: Config | None = None) -> Agent:
     Parameters
     ----------
     env_name : str
-        A gymnax environment with discrete actions and observations (D,).
+        A gymnax environment with discrete or continuous actions and observations (D,).
     config : Config, optional
         By default `Config()`.
 
@@ -132,25 +134,29 @@ def make(env_name: str, config: Config | None = None) -> Agent:
     Raises
     ------
     ValueError
-        If the actions are not discrete or the observations not (D,).
+        If the actions are neither Discrete nor Box, or the observations not (D,).
     """
     config = config or Config()
     env, env_params = gymnax.make(env_name)
     if config.max_episode_steps is not None:
         env_params = env_params.replace(max_steps_in_episode=config.max_episode_steps)
     action_space, obs_shape = env.action_space(env_params), env.observation_space(env_params).shape
-    if not isinstance(action_space, Discrete) or len(obs_shape) != 1:
+    if not isinstance(action_space, Discrete | Box) or len(obs_shape) != 1:
         raise ValueError(
             f"{env_name} has {type(action_space).__name__} actions and observations of shape {obs_shape}; expected "
-            "Discrete actions and a shape (D,), as CartPole-v1 has"
+            "Discrete or Box actions and a shape (D,), as CartPole-v1 has"
         )
+    is_continuous = isinstance(action_space, Box)
+    action_size = math.prod(action_space.shape) if is_continuous else action_space.n
     optimizer = _optimizer(config)
     reset = functools.partial(_reset, env, env_params)
     act = functools.partial(_act, env, env_params)
 
     def init(key: PRNGKeyArray) -> TrainState:
         key, key_params, key_reset = jax.random.split(key, 3)
-        params = actor_critic.init(key_params, obs_shape[0], action_space.n, config.hidden_sizes)
+        params = actor_critic.init(
+            key_params, obs_shape[0], action_size, config.hidden_sizes, is_continuous=is_continuous
+        )
         obs, env_state = reset(key_reset, config.num_envs)
         return TrainState(params, optimizer.init(params), obs, env_state, key)
 
@@ -244,11 +250,11 @@ def _act(
     def step(carry: tuple[Array, Any, Array], _: None) -> tuple[tuple[Array, Any, Array], tuple[Rollout, Any]]:
         obs, env_state, key = carry
         key, key_action, key_step = jax.random.split(key, 3)
-        log_probs = jax.vmap(log_policy, (None, 0))(params, obs)
+        draw = functools.partial(actor_critic.draw, greedy=greedy)
+        action = jax.vmap(draw, (None, 0, 0))(params, obs, jax.random.split(key_action, len(obs)))
+        log_prob = jax.vmap(actor_critic.log_prob, (None, 0, 0))(params, obs, action)
         value = jax.vmap(state_value, (None, 0))(params, obs)
-        action = log_probs.argmax(axis=-1) if greedy else jax.random.categorical(key_action, log_probs)
-        log_prob = jax.vmap(jnp.take)(log_probs, action)
-        keys = jax.random.split(key_step, action.size)
+        keys = jax.random.split(key_step, len(obs))
         reset_obs, reset_state, reward, terminated, truncated, info = jax.vmap(env.step, (0, 0, 0, None))(
             keys, env_state, action, env_params
         )
@@ -299,12 +305,12 @@ def _loss(
     value_target: Float[Array, " batch"],
 ) -> Float[Array, ""]:
     """Return the loss of Schulman et al. 2017, equations 7 and 9, averaged over a minibatch."""
-    log_probs = jax.vmap(log_policy, (None, 0))(params, transitions.obs)
+    log_prob = jax.vmap(actor_critic.log_prob, (None, 0, 0))(params, transitions.obs, transitions.action)
     value = jax.vmap(state_value, (None, 0))(params, transitions.obs)
-    ratio = jnp.exp(jax.vmap(jnp.take)(log_probs, transitions.action) - transitions.log_prob)
+    ratio = jnp.exp(log_prob - transitions.log_prob)
     clipped = jnp.clip(ratio, 1 - config.clip_range, 1 + config.clip_range)
     advantage = jax.nn.standardize(advantage)
     surrogate = jnp.minimum(ratio * advantage, clipped * advantage).mean()
     value_loss = jnp.square(value - value_target).mean() / 2
-    entropy = -(jnp.exp(log_probs) * log_probs).sum(axis=-1).mean()
+    entropy = jax.vmap(actor_critic.entropy, (None, 0))(params, transitions.obs).mean()
     return -surrogate + config.value_weight * value_loss - config.entropy_weight * entropy

@@ -86,7 +86,7 @@ def attrs_of(space: Space) -> dict[str, Any]:
     """Return the attributes of a field with values in a space: plain numbers, texts and lists, as files take them.
 
     `n` and `start` of `Discrete` and `MultiDiscrete`; `low` and `high` of `Box`, one number where all
-    components have the same, and text where some, but not all, are infinite.
+    components have the same, else a list of up to 64, in C order, and text where some, but not all, are infinite.
     """
     match space:
         case spaces.Discrete():
@@ -108,6 +108,7 @@ def _bound(values: np.ndarray) -> Any:
         return None
     if (values == values.flat[0]).all():
         return values.flat[0].item()
-    if values.ndim != 1 or values.size > MAX_LISTED:
+    values = values.ravel()
+    if values.size > MAX_LISTED:
         return None
     return values.tolist() if np.isfinite(values).all() else f"[{', '.join(map(str, values))}]"

@@ -1,0 +1,127 @@
+"""The actions of all episodes side by side, episodes in a telling order."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from trajlab.analysis.common import field_of, made_by
+from trajlab.analysis.episode_values import episode_values
+from trajlab.analysis.labels import LabelsArgument, check_labels
+from trajlab.dataset.views import unknown_episode
+from trajlab.errors import unknown_name
+from trajlab.names import EPISODE, LENGTH, RETURN, SORT_ATTR, TIME
+
+
+def action_raster(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    sort: str | None = LENGTH,
+    episodes: int | Iterable[int] | None = None,
+    labels: LabelsArgument = None,
+) -> xr.DataArray:
+    """Return a field at each step of each episode, the episodes in a telling order: lazy, nothing is fetched.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        The action, or any other field.
+    sort : str or None
+        What to sort episodes by, ascending: ``"length"``, ``"return"``, or any coordinate or variable over `episode`;
+        None for their own order. Equal ones keep their order; NaN stands last. The length and the return of a cut
+        episode are those of the part that was recorded.
+    episodes : int or iterable of int, optional
+        How many to return: so many, evenly spread over the sorted ones; or the numbers of some (labels of
+        `episode`). All by default.
+    labels : sequence or mapping, optional
+        Names of the actions 0, 1, ..., or a mapping from each value to its name, which become the attributes
+        ``flag_values`` and ``flag_meanings``.
+
+    Returns
+    -------
+    DataArray
+        Dims (episode, time, ...), of the field's dtype and with its padding; `mask` and what else is known of the
+        episodes are coordinates, what they are sorted by too.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field, coordinate or episode.
+    TypeError
+        When `labels` is a single text, or the reward is not a number.
+    ValueError
+        When `ds` is not valid, what to sort by is not one value per episode, or `episodes` is negative.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"action": np.array([0, 1, 1])}, {"action": np.array([1])}])
+    >>> raster = tl.action_raster(ds)
+    >>> raster["episode"].values, raster.where(raster["mask"]).values
+    (array([1, 0]), array([[ 1., nan, nan],
+           [ 0.,  1.,  1.]]))
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=sort)
+    names = check_labels(labels)
+    order, key = order_of(ds, sort, episodes)
+    flags = {} if names is None else {"flag_values": list(names), "flag_meanings": list(names.values())}
+    out = ds[name] if sort is None else ds[name].assign_coords({sort: key.variable})
+    return out.isel({EPISODE: order}).assign_attrs(raster_attrs(ds, name, order, sort) | flags)
+
+
+def raster_attrs(ds: xr.Dataset, name: str, order: np.ndarray, sort: str | None) -> dict[str, Any]:
+    """Return the attributes that say how a raster of some episodes, given by their positions, was made."""
+    per_cell = [key for key, variable in ds.variables.items() if {EPISODE, TIME} <= set(variable.dims)]
+    chosen = ds.drop_vars(per_cell).isel({EPISODE: order})
+    return made_by(chosen, "action_raster", name) | {SORT_ATTR: sort or EPISODE}
+
+
+def order_of(ds: xr.Dataset, sort: str | None, episodes: Any) -> tuple[np.ndarray, xr.DataArray]:
+    """Return the positions of the episodes asked for, sorted, and what all are sorted by, (episode,)."""
+    key = ds[EPISODE] if sort is None else _key(ds, sort)
+    order = np.arange(len(key)) if sort is None else _ascending(key.values)
+    return order[_chosen(ds[EPISODE].values[order], episodes)], key
+
+
+def _key(ds: xr.Dataset, sort: str) -> xr.DataArray:
+    """Return what to sort by, (episode,)."""
+    if sort not in ds.variables and sort != RETURN:
+        known = [RETURN, *(str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,))]
+        raise unknown_name("coordinate over episode to sort by", sort, dict.fromkeys(known))
+    key = ds[sort] if sort in ds.variables else episode_values(ds, sort, (), "action_raster")
+    if key.dims != (EPISODE,):
+        own = [dim for dim in key.dims if dim != EPISODE]
+        mend = f"; select one of {own[0]!r} first" if EPISODE in key.dims and TIME not in own else ""
+        raise ValueError(f"sort={sort!r} has dims {key.dims}; expected one value per episode{mend}")
+    return key
+
+
+def _ascending(values: np.ndarray) -> np.ndarray:
+    """Return the order that sorts values of any kind, those that are missing last."""
+    missing = pd.isna(values)
+    present = values[~missing]
+    ranks = np.zeros(len(values), np.int64)
+    ranks[~missing] = np.unique(present.astype(str) if present.dtype.kind == "O" else present, return_inverse=True)[1]
+    ranks[missing] = len(values)
+    return np.argsort(ranks, kind="stable")
+
+
+def _chosen(numbers: np.ndarray, episodes: Any) -> np.ndarray:
+    """Return the places of the episodes asked for among their numbers, ascending."""
+    if episodes is None:
+        return np.arange(len(numbers))
+    if not isinstance(episodes, Iterable):
+        count = operator.index(episodes)
+        if count < 0:
+            raise ValueError(f"episodes={episodes}; expected how many to take, or a list of their numbers")
+        return np.unique(np.linspace(0, len(numbers) - 1, min(count, len(numbers))).round().astype(np.intp))
+    wanted = np.asarray(list(episodes), np.int64)
+    unknown = wanted[~np.isin(wanted, numbers)]
+    if len(unknown):
+        raise unknown_episode(int(unknown[0]), numbers)
+    return np.flatnonzero(np.isin(numbers, wanted))

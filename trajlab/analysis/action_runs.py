@@ -1,0 +1,235 @@
+"""How long the same action is repeated."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.coded_rows import CodedBatch, CodedRows, coded
+from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.discrete import require_discrete
+from trajlab.analysis.grams import NumberCounter
+from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values
+from trajlab.analysis.runs import RunFinder
+from trajlab.dataset.cells import Cells
+from trajlab.errors import warn_user
+from trajlab.names import (
+    ACTION_RUN_NAMES,
+    COUNT,
+    DONE,
+    END_REASON,
+    LABEL,
+    LENGTH,
+    MEAN,
+    MEDIAN,
+    NUM_NAN_ATTR,
+    NUM_OPEN,
+    RUN_LENGTH,
+    START_SEEN,
+    TERMINATED,
+    VALUE,
+    N,
+)
+
+
+def action_runs(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    labels: LabelsArgument = None,
+) -> xr.Dataset:
+    """Count how long each action is repeated: the runs of each action, by their length in steps.
+
+    A run is a stretch of consecutive steps of one episode with the same action, as long as it is: before and after it
+    there is another action, or the episode's edge. After a slice of `time` only neighbouring steps are consecutive.
+    Where several agents share an environment, a run ends with the agent (`alive`).
+
+    A run is open where it might have gone on: the last one of an episode that was cut or truncated, the first one of an
+    episode whose start was not seen, and one beside a step that was sliced away or a NaN. Its length is a lower bound:
+    it counts with what was seen of it, and `num_open` says of how many this is true.
+
+    Parameters
+    ----------
+    ds : Dataset
+    field : str
+        The action, or any other field of integers, bools or text; each of its components is counted by itself.
+    by, groups
+        As in `action_histogram`. Where `by` differs from step to step, the first action of a run decides.
+    labels : sequence or mapping, optional
+        As in `action_histogram`.
+
+    Returns
+    -------
+    Dataset
+        `count`, int64, dims (by, ..., value, run_length) with the field's own dims between: how many runs of that
+        action have that length. `run_length` goes from 1 to the longest, or lists only those seen where that is more
+        than 1,024. Dims (by, ..., value): `n`, int64, the number of runs; `num_open`, int64, how many of them are open;
+        `mean` and `median`, float64, of their lengths as far as seen (NaN where there are none). `value` is as in
+        `action_histogram`, with the coordinate `label` where there are `labels`. A NaN is in no run; the attribute
+        `num_nan` and a warning say how many there are.
+
+    Raises
+    ------
+    KeyError
+        When there is no such field or coordinate.
+    TypeError
+        When `labels` is a single text.
+    ValueError
+        When the field is continuous or has more than 1,024 distinct values, `labels` or `groups` do not fit it, or a
+        dim of it has a name that the result uses itself.
+
+    Examples
+    --------
+    >>> import numpy as np, trajlab as tl
+    >>> ds = tl.from_episodes([{"action": np.array([0, 1, 1, 1, 0])}, {"action": np.array([1, 0])}])
+    >>> runs = tl.action_runs(ds)
+    >>> runs["count"].values, runs["mean"].values
+    (array([[3, 0, 0],
+           [1, 0, 1]]), array([1., 2.]))
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=by)
+    return grouped_runs(ds, name, make_groups(ds, by, groups), labels)
+
+
+def grouped_runs(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.Dataset:
+    """Return `action_runs` of the field called `name` for groups that were made already."""
+    names = check_labels(labels)
+    kind = require_discrete(ds, name, "action_runs")
+    require_free_dims(ds, name, (*groups.dims, *ACTION_RUN_NAMES), "action_runs")
+    rows, (lengths, counts, num_open, num_nan) = coded(ds, name, groups, kind, "action_runs", _count)
+    if num_nan:
+        warn_user(f"action_runs: {num_nan} values of {name!r} are NaN, and in no run; attrs['num_nan'] says so")
+    values, num_open = list_values(rows.values, num_open, names, ds[name].attrs, name)
+    _, counts = list_values(rows.values, counts.swapaxes(-1, -2), names, ds[name].attrs, name)
+    counts = np.ascontiguousarray(counts.swapaxes(-1, -2))
+    return _labelled(ds, name, groups, values, lengths, counts, num_open, names, num_nan)
+
+
+def _count(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Return lengths of runs, counts (group, component, value, length), those open (…, value), how many are NaN."""
+    cells = Cells.of(rows.ds)
+    edges = _Edges(rows.ds, cells)
+    shape = (rows.groups.size, rows.components, len(rows.values))
+    width = int(cells.counts.max(initial=0)) + 1
+    counter = NumberCounter(int(np.prod(shape)) * width)
+    num_open = np.zeros(int(np.prod(shape)), np.int64)
+    finder = RunFinder(rows.components)
+    num_nan = 0
+    for batch in rows.batches(2):
+        num_nan += batch.num_nan
+        found = finder.add(
+            batch.codes,
+            batch.follows,
+            batch.start,
+            batch.shared,
+            present=batch.present,
+            group=batch.group,
+            opens=edges.opens(batch),
+        )
+        place = found.code.astype(np.int64)
+        if shape[1] > 1:
+            place += found.component * shape[2]
+        if found.group is not None:
+            place += found.group * (shape[1] * shape[2])
+        opened = place[found.is_open]
+        num_open += np.bincount(opened[opened >= 0], minlength=len(num_open))
+        place *= width
+        place += found.length
+        counter.add(place, None if found.group is None else found.group >= 0)
+    numbers, counts = counter.result()
+    place, length = np.divmod(numbers, width)
+    place, length, counts = (array[length > 0] for array in (place, length, counts))
+    longest = int(length.max(initial=0))
+    lengths = np.arange(1, longest + 1) if longest <= MAX_RANGE else np.unique(length)
+    table = np.zeros((len(num_open), len(lengths)), np.int64)
+    table[place, np.searchsorted(lengths, length)] = counts
+    return lengths, table.reshape(*shape, len(lengths)), num_open.reshape(shape), num_nan
+
+
+class _Edges:
+    """Which runs are open: those that begin or end where what was recorded does, and not what happened."""
+
+    def __init__(self, ds: xr.Dataset, cells: Cells) -> None:
+        """Find the episodes whose first, and whose last, transition in the Dataset is that of the episode itself."""
+        labels, counts = cells.labels, cells.counts
+        is_first = len(labels) > 0 and labels[0] == 0
+        is_last = labels[np.maximum(counts - 1, 0)] == ds[LENGTH].values - 1 if len(labels) else False
+        self._offsets = cells.offsets
+        self._starts = ds[START_SEEN].values.astype(bool) & is_first
+        self._ends = np.isin(ds[END_REASON].values.astype(str), (TERMINATED, DONE)) & is_last
+
+    def opens(self, batch: CodedBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Return whether a run that begins, and one that ends, in a row (M, component or 1) is open."""
+        before, after = np.zeros((2, len(batch.follows), 1), bool)
+        last = np.flatnonzero(~batch.follows)
+        first = last[last < len(before) - 1] + 1
+        first = first if batch.shared else np.append(0, first)
+        at, episode = self._locate(first + batch.start)
+        before[first, 0] = ~(self._starts[episode] & (at == self._offsets[episode]))
+        at, episode = self._locate(last + batch.start)
+        after[last, 0] = ~(self._ends[episode] & (at == self._offsets[episode + 1] - 1))
+        if batch.nan is not None:
+            before, after = (np.broadcast_to(one, batch.nan.shape).copy() for one in (before, after))
+            follows = batch.follows[:-1, np.newaxis]
+            before[1:] |= batch.nan[:-1] & follows
+            after[:-1] |= batch.nan[1:] & follows
+        return before, after
+
+    def _locate(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return numbers of transitions, and the episode of each."""
+        return at, np.searchsorted(self._offsets, at, side="right") - 1
+
+
+def _labelled(
+    ds: xr.Dataset,
+    name: str,
+    groups: Groups,
+    values: np.ndarray,
+    lengths: np.ndarray,
+    counts: np.ndarray,
+    num_open: np.ndarray,
+    labels: dict[Any, str] | None,
+    num_nan: int,
+) -> xr.Dataset:
+    """Return counts (group, component, value, length) and open ones (group, component, value) as a Dataset."""
+    dims = (*groups.dims, *inner_dims(ds, name), VALUE)
+    shape = (*((groups.size,) if groups.dims else ()), *ds[name].shape[2:], len(values))
+    n = counts.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        mean = counts @ lengths / n
+    coords: dict[str, Any] = {
+        VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)}),
+        RUN_LENGTH: (RUN_LENGTH, lengths, {"long_name": "length of the run", "units": "steps"}),
+    }
+    if labels is not None:
+        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
+    steps = {"units": "steps"}
+    return xr.Dataset(
+        {
+            COUNT: ((*dims, RUN_LENGTH), counts.reshape(*shape, len(lengths)), {"long_name": "runs"}),
+            N: (dims, n.reshape(shape), {"long_name": "runs"}),
+            MEAN: (dims, mean.reshape(shape), {"long_name": "mean length of runs", **steps}),
+            MEDIAN: (dims, _medians(counts, lengths).reshape(shape), {"long_name": "median length of runs", **steps}),
+            NUM_OPEN: (dims, num_open.reshape(shape), {"long_name": "runs that might have gone on"}),
+        },
+        {**inner_coords(ds, name), **groups.coords(), **coords},
+        made_by(ds, "action_runs", name) | {NUM_NAN_ATTR: num_nan},
+    )
+
+
+def _medians(counts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the median length (...) of counts (..., length), NaN where there are none.
+
+    >>> _medians(np.array([[1, 2, 1], [1, 0, 1], [0, 0, 0]]), np.array([1, 2, 3]))
+    array([ 2.,  2., nan])
+    """
+    until = np.cumsum(counts, axis=-1)
+    if not until.shape[-1]:
+        return np.full(until.shape[:-1], np.nan)
+    n = until[..., -1:]
+    low, high = (lengths[(until > place).argmax(axis=-1)] for place in ((n - 1) // 2, n // 2))
+    return np.where(n[..., 0] > 0, (low + high) / 2, np.nan)

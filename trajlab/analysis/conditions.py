@@ -1,0 +1,162 @@
+"""Conditions on transitions: fields of bools, arrays of them, and functions that make one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.fields import is_per_transition, resolve_field
+from trajlab.dataset.flat import iter_flat
+from trajlab.dataset.parts import iter_parts
+from trajlab.errors import warn_user
+from trajlab.names import AGENT, ALIVE, EPISODE, LENGTH, TIME
+
+Condition = str | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
+Conditions = Condition | Mapping[str, Condition]
+
+_HELD = "condition"
+"""The only variable of the Datasets that conditions are read from."""
+
+
+class Held(NamedTuple):
+    """Where a condition holds in some transitions.
+
+    Attributes
+    ----------
+    episode, time : array (M,)
+        Position along `episode`, and label of `time`.
+    holds : array (M, component) of bool
+        False where an agent is done.
+    takes_part : array (M, agent) of bool or None
+        Which agents take part; None where it is not about agents.
+    """
+
+    episode: np.ndarray
+    time: np.ndarray
+    holds: np.ndarray
+    takes_part: np.ndarray | None
+
+
+class ConditionReader:
+    """A condition on the transitions of a Dataset.
+
+    Attributes
+    ----------
+    dims : tuple of str
+        Its own dims, behind `episode` and `time`.
+    shape : tuple of int
+    coords : dict
+        Coordinates of its own dims.
+    alive : AliveRows
+    """
+
+    def __init__(self, ds: xr.Dataset, condition: Any, what: str) -> None:
+        """Take a condition; `what` names it in errors."""
+        self._ds, self._condition, self._what = ds, condition, what
+        self._num_nan = 0
+        first = self._evaluated(ds.isel({EPISODE: slice(0, 0)})) if callable(condition) else self._given(ds)
+        self._whole = first
+        variable = first.variables[_HELD]
+        self.dims = tuple(map(str, variable.dims[2:]))
+        self.shape = variable.shape[2:]
+        self.coords = {name: coord for name, coord in first.coords.items() if set(coord.dims) <= set(self.dims)}
+        self.alive = AliveRows.of(first, _HELD)
+
+    def __iter__(self) -> Iterator[Held]:
+        """Yield every transition once; the order is arbitrary."""
+        if not callable(self._condition):
+            yield from self._read(self._whole, None)
+        else:
+            for episodes, part in iter_parts(self._ds):
+                yield from self._read(self._evaluated(part), episodes)
+        if self._num_nan:
+            warn_user(f"{self._what}: {self._num_nan} values are NaN and taken for False")
+
+    def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[Held]:
+        """Yield the transitions of a part, those of its `episodes` in the whole."""
+        kind = discrete_kind(part, _HELD)
+        if kind != "b" and part.sizes[EPISODE]:
+            raise ValueError(
+                f"{self._what} has dtype {part[_HELD].dtype}; expected bools: say what is to hold, as in "
+                "lambda ds: ds['reward'] > 0"
+            )
+        for batch in iter_flat(part, [_HELD, *self.alive.needed]):
+            rows, missing = as_discrete(batch.values[_HELD], "b")
+            dead = self.alive.missing(batch, batch.values[_HELD].shape)
+            if missing is not None:
+                self._num_nan += int((missing if dead is None else missing & ~dead).sum())
+                rows = rows & ~missing
+            episode = batch.episode if episodes is None else episodes[batch.episode]
+            yield Held(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
+
+    def _given(self, ds: xr.Dataset) -> xr.Dataset:
+        """Return the variable that was named, or the array that was given."""
+        if isinstance(self._condition, str):
+            name = self._condition
+            if name not in ds.variables or not is_per_transition(ds.variables[name]):
+                name = resolve_field(ds, name)
+            return _alone(ds, ds[name])
+        if isinstance(self._condition, xr.DataArray):
+            return _alone(ds, self._fitted(ds, self._condition))
+        raise TypeError(
+            f"{self._what} is of type {type(self._condition).__name__}; expected the name of a field of bools, a "
+            "DataArray of bools over (episode, time), or a function that returns one for a Dataset"
+        )
+
+    def _evaluated(self, part: xr.Dataset) -> xr.Dataset:
+        """Return what a function makes of a part."""
+        array = self._condition(part)
+        if not isinstance(array, xr.DataArray):
+            raise TypeError(f"{self._what} returned {type(array).__name__}; expected a DataArray of bools")
+        return _alone(part, self._fitted(part, array))
+
+    def _fitted(self, ds: xr.Dataset, array: xr.DataArray) -> xr.DataArray:
+        """Return an array for the episodes and steps of a Dataset, found by their labels."""
+        for dim in (EPISODE, TIME):
+            if dim not in array.dims:
+                raise ValueError(f"{self._what} has dims {array.dims}; expected ('episode', 'time', ...)")
+            labels = ds[dim].values
+            if dim not in array.indexes:
+                if len(array[dim]) != len(labels):
+                    raise ValueError(f"{self._what} has {len(array[dim])} along {dim!r}; expected {len(labels)}")
+            elif not np.array_equal(array[dim].values, labels):
+                places = array.indexes[dim].get_indexer(labels)
+                if (places < 0).any():
+                    raise ValueError(
+                        f"{self._what} has no value at {dim}={labels[places < 0][0]}; expected one for each {dim}, as "
+                        f"`.reindex({dim}=ds[{dim!r}], fill_value=False)` gives it"
+                    )
+                array = array.isel({dim: places})
+        return array.transpose(EPISODE, TIME, ...)
+
+
+def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:
+    """Return a Dataset of nothing but a condition and what its transitions are found by."""
+    own = array.dims[2:]
+    coords: dict[Any, Any] = {name: ds.variables[name] for name in (EPISODE, TIME, LENGTH)}
+    coords |= {
+        name: coord.variable for name, coord in array.coords.items() if coord.dims and set(coord.dims) <= set(own)
+    }
+    if ALIVE in ds.coords:
+        coords[ALIVE] = ds.variables[ALIVE]
+        coords |= {AGENT: ds.variables[AGENT]} if AGENT in ds.coords else {}
+    return xr.Dataset({_HELD: array.variable}, coords)
+
+
+def named_conditions(conditions: Any) -> tuple[dict[str, Any], bool]:
+    """Return conditions by the name of their event, and whether they were named."""
+    if not isinstance(conditions, Mapping):
+        return {"": conditions}, False
+    if not conditions:
+        raise ValueError("no condition given; expected at least one, as in {'fell': 'terminated'}")
+    return {str(name): condition for name, condition in conditions.items()}, True
+
+
+def condition_text(condition: Any) -> str:
+    """Return what a condition is called."""
+    if isinstance(condition, str):
+        return condition
+    return str(condition.name) if isinstance(condition, xr.DataArray) and condition.name is not None else "condition"

@@ -1,0 +1,51 @@
+"""Areas of actions: which share a colour, and their shares stacked."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.names import COUNT, LABEL, VALUE
+from trajlab.plot import _style
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+MAX_AREAS = 8
+"""Where there are more actions, the most frequent ones have a colour each and the others one together."""
+
+
+def areas_of(result: xr.Dataset) -> tuple[np.ndarray, list[str]]:
+    """Return which values (value, area) are drawn together, and what the areas are called."""
+    texts = [str(text) for text in result[LABEL if LABEL in result.coords else VALUE].values]
+    if len(texts) <= MAX_AREAS:
+        return np.eye(len(texts)), texts
+    totals = result[COUNT].sum([dim for dim in result[COUNT].dims if dim != VALUE]).values
+    single = np.sort(np.argsort(-totals, kind="stable")[: MAX_AREAS - 1])
+    areas = np.eye(len(texts))[:, single]
+    rest = 1 - areas.sum(axis=1)
+    return np.column_stack([areas, rest]), [*(texts[value] for value in single), f"{len(texts) - len(single)} others"]
+
+
+def area_colors(ax: "matplotlib.axes.Axes", areas: np.ndarray) -> list[str]:
+    """Return a colour for each area of `areas_of`: grey for the others, where several are drawn together."""
+    colors = [*_style.cycle(ax)[: areas.shape[1]]]
+    if areas.shape[1] == MAX_AREAS and areas[:, -1].sum() > 1:
+        colors[-1] = _style.neutral(ax)
+    return colors
+
+
+def stack_areas(
+    ax: "matplotlib.axes.Axes", edges: np.ndarray, share: np.ndarray, colors: Sequence[str], style: Mapping[str, Any]
+) -> list[Any]:
+    """Draw the shares (place, area) of areas on each other between edges (place + 1,); return one artist per area."""
+    from matplotlib.patches import StepPatch
+
+    below = np.zeros(len(share))
+    artists = []
+    for top, color in zip(np.cumsum(share, axis=1).T, colors, strict=True):
+        own = _style.merged(StepPatch, {"fill": True, "color": color, "linewidth": 0}, style)
+        artists.append(ax.stairs(top, edges, baseline=below, **own))
+        below = top
+    return artists

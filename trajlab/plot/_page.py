@@ -1,0 +1,83 @@
+"""What makes one page of the panels that several plots drew."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.common import made_by
+from trajlab.analysis.groups import Groups
+from trajlab.names import NUM_COMPLETE_ATTR, NUM_TRANSITIONS_ATTR
+from trajlab.plot import _legend, _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+LEGEND_POINTS = 7
+"""Size of letters in a legend above a panel."""
+LETTERS = 16
+"""Longer names beside a panel are broken."""
+MAX_NAMES = 4
+"""So many of the fields that are not shown are named."""
+
+
+def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, float] | None, has_legend: bool) -> None:
+    """Say above a panel what it shows and what it does not, and leave what all panels share to the page.
+
+    The y axis ends at `limits`, or else around what is drawn. A legend stays only where the panel needs one of its own.
+    """
+    said = " ".join(" ".join(ax.get_title(loc=place) for place in ("center", "right")).split())
+    _, found, note = said.partition("not shown: ")
+    ax.set_title("", loc="right")
+    _text.write_panel_title(ax, [title, *([found + note.split(" in no group")[0]] if found else [])])
+    if ax.yaxis_inverted():  # names of bars that lie on their side, which would take room from all panels above
+        names = [textwrap.wrap(text.get_text(), LETTERS) for text in ax.get_yticklabels()]
+        ax.set_yticks(ax.get_yticks(), ["\n".join(lines) for lines in names])
+    legend = ax.get_legend()
+    if legend is None:
+        return
+    if limits is None:
+        ax.autoscale(axis="y")  # which had made room for the legend
+    else:
+        ax.set_ylim(limits)
+    if has_legend:
+        _move_legend(ax, legend)
+    else:
+        legend.remove()
+
+
+def _move_legend(ax: "matplotlib.axes.Axes", legend: Any) -> None:
+    """Put a legend above the panel, below its title, where it takes nothing from it."""
+    handles, texts = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
+    points, room = LEGEND_POINTS, _text.size_of(ax)[0]
+    if _row_width(texts) * points > room:
+        texts = [text.split(" (")[0] for text in texts]  # without counts
+    columns = len(texts) if _row_width(texts) * points <= room else -(-len(texts) // 2)
+    rows = -(-len(texts) // columns)
+    style: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.97), "borderaxespad": 0.1}
+    ax.legend(handles, texts, ncols=columns, fontsize=points, frameon=False, columnspacing=1, handlelength=1.4, **style)
+    ax.set_title(ax.get_title(), fontsize=ax.title.get_fontsize(), pad=6 + 1.5 * points * rows)
+
+
+def _row_width(texts: Sequence[str]) -> float:
+    """Return about how wide the entries of a legend are side by side, as a multiple of the size of their letters."""
+    return sum(0.55 * len(text) + 3.2 for text in texts)
+
+
+def write_frame(ds: xr.Dataset, panels: _style.Panels, chosen: Groups, is_grouped: bool, hidden: Sequence[str]) -> None:
+    """Write what the page is of, what its lines and colours are, and which fields there was no room for."""
+    attrs = made_by(ds, "plot_overview", "")
+    complete, transitions = attrs[NUM_COMPLETE_ATTR], attrs[NUM_TRANSITIONS_ATTR]
+    lines = [f"{_text.count_text(attrs)}, {complete:,} complete; {transitions:,} transitions"]
+    if transitions:
+        lines.append("bands: 95 % intervals, of states 10–90 % of the episodes; n: episodes")
+    if hidden:
+        more = f" and {len(hidden) - MAX_NAMES} more" if len(hidden) > MAX_NAMES else ""
+        lines.append(f"not shown: {', '.join(hidden[:MAX_NAMES])}{more}")
+    if is_grouped:
+        handles = [_legend.line(look.color) for look in _style.looks_of(ds, panels, chosen)]
+        counts, what = _legend.member_counts(chosen, np.zeros(0))
+        _legend.write_legend(panels, handles, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
+    _text.write_title(panels, lines + _legend.left_out(chosen))

@@ -1,0 +1,294 @@
+"""Images of the actions of all episodes: a row for each episode, a column for each step."""
+
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.action_raster import order_of, raster_attrs
+from trajlab.analysis.common import as_rows, field_of, require_numeric, title_of
+from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells
+from trajlab.dataset.fields import component_units
+from trajlab.dataset.flat import batch_of, read_flat
+from trajlab.names import EPISODE, LENGTH, TIME
+from trajlab.plot import _legend, _panels, _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+MAX_COLORS = 8
+"""Up to so many values have a colour and a name in a legend each; more stand along a colour bar."""
+MAX_NAMED = 24
+"""So many more are named there; numbers are drawn as continuous ones where they are still more."""
+LETTERS = 24
+"""Longer names beside a colour bar lose their middle."""
+PANEL = (4.0, 3.0)
+"""Inches of one of several panels."""
+
+
+def plot_action_raster(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    sort: str | None = LENGTH,
+    episodes: int | Iterable[int] | None = None,
+    labels: LabelsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `action_raster` as an image: a row for each episode, from top to bottom in its order, coloured by action.
+
+    Up to 8 actions have a colour each, named by a legend; more actions, and continuous fields, stand along a colour
+    bar. Beside the rows stands what they are sorted by. What is no transition, is NaN, or belongs to an agent that is
+    done has the colour of the ground. One panel per component.
+
+    Where there are more episodes, or steps, than the image has pixels, every so many-th is drawn, and the title says
+    so; no other is read.
+
+    Parameters
+    ----------
+    ds, field, sort, episodes, labels
+        As in `action_raster`. The field holds bools, text or numbers.
+    ax : Axes or sequence of Axes, optional
+        One per component; without, a figure is made.
+    **kwargs
+        For the images: `Axes.imshow`, as ``cmap="magma"``.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, in the order of the components, where there is more than one. A colour bar is a further Axes of the
+        figure, labelled ``"<colorbar>"``.
+
+    Raises
+    ------
+    KeyError
+        As `action_raster`.
+    TypeError
+        As `action_raster`, and when the field holds neither numbers nor text.
+    ValueError
+        As `action_raster`; when the field has more than 24 components, `ax` does not hold one Axes for each, or
+        `labels` do not fit it.
+    """
+    ds, name = field_of(ds, field, like=np.int64, along=sort)
+    titles = _text.component_titles(ds, name)
+    _style.check_panels(ds, name, len(titles))
+    names = check_labels(labels)
+    order, key = order_of(ds, sort, episodes)
+    panels = _style.make_panels(len(titles), ax, size=_size(len(titles)), mend=_style.select_mend(ds, name))
+    thin = _thinned(ds, name, order, panels.axes[0])
+    pixels = _read(thin.ds, name, names)
+    if np.isfinite(pixels.image).any():
+        _draw(panels, ds, name, pixels, _extent(thin), kwargs)
+    else:
+        for ax_ in panels.axes:
+            _text.write_empty(ax_)
+    _label(panels, thin.ds[TIME], key[order])
+    lines = [f"{title_of(ds, name)}: {thin.rows_text(_text.count_text(raster_attrs(ds, name, order, sort)))}"]
+    notes = [] if sort is None else [f"sorted by {_text.label_of(key.assign_attrs(units=None))}"]
+    notes += [f"every {_ordinal(thin.steps)} step"] if thin.steps > 1 else []
+    lines += ["; ".join(notes)] if notes else []
+    lines += [f"not shown: {pixels.num_nan:,} NaN"] if pixels.num_nan else []
+    _panels.write_names(panels, titles, lines)
+    return panels.result()
+
+
+def _size(count: int) -> tuple[float, float]:
+    """Return the inches of a figure of so many images."""
+    columns = _style.columns_of(count)
+    return _style.SINGLE if count == 1 else (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.9)
+
+
+class _Thin(NamedTuple):
+    """Episodes and steps that have a pixel each: every `rows`-th episode, and every `steps`-th step."""
+
+    ds: xr.Dataset
+    rows: int
+    steps: int
+
+    def rows_text(self, what: str) -> str:
+        """Return ``"every 10th of 5,000 episodes"``."""
+        return f"every {_ordinal(self.rows)} of {what}" if self.rows > 1 else what
+
+
+def _ordinal(number: int) -> str:
+    """Return ``"2nd"``, ``"10th"``."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{ending}"
+
+
+def _thinned(ds: xr.Dataset, name: str, order: np.ndarray, ax: "matplotlib.axes.Axes") -> _Thin:
+    """Return the episodes at some positions, in this order, and their steps, no more than Axes have pixels."""
+    root: Any = ax.get_figure(root=True)
+    width, height = (int(points / 72 * root.dpi) for points in _text.size_of(ax))
+    cells = Cells.of(ds)
+    longest = int(cells.counts[order].max(initial=0))
+    rows, steps = max(-(-len(order) // height), 1), max(-(-longest // width), 1)
+    part = ds[[name, *AliveRows.of(ds, name).needed]]
+    return _Thin(part.isel({EPISODE: order[::rows], TIME: cells.positions(np.arange(0, longest, steps))}), rows, steps)
+
+
+class _Pixels(NamedTuple):
+    """An image, and what it shows.
+
+    Attributes
+    ----------
+    image : array (episode, time, component) float64
+        Places among `texts`, or numbers; NaN where there is nothing to show.
+    texts : list of str or None
+        What the values are called where these are counted one by one.
+    num_nan : int
+    """
+
+    image: np.ndarray
+    texts: list[str] | None
+    num_nan: int
+
+
+def _read(part: xr.Dataset, name: str, labels: dict[Any, str] | None) -> _Pixels:
+    """Read a field, all of it."""
+    kind, alive, cells = discrete_kind(part, name), AliveRows.of(part, name), Cells.of(part)
+    if kind is None:
+        require_numeric(part[name].variable, name, "plot_action_raster")
+    span = cells.span(0, len(cells))
+    batch = batch_of(read_flat(part, [name, *alive.needed]), span)
+    if kind is None:
+        rows = as_rows(batch.values[name]).astype(np.float64)
+        nan: np.ndarray | None = np.isnan(rows)
+    else:
+        rows, nan = as_discrete(batch.values[name], kind)
+    dead = alive.missing(batch, batch.values[name].shape)
+    left_out = either(nan, dead)
+    shown = np.ones(rows.shape, bool) if left_out is None else ~left_out
+    texts = None
+    if kind is not None:
+        rows, texts = _coded(rows, shown, labels, part[name])
+    elif labels is not None:
+        raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is continuous, expected a field of integers")
+    image = np.full((part.sizes[EPISODE], part.sizes[TIME], rows.shape[1]), np.nan)
+    image[span.episode, span.step] = np.where(shown, rows, np.nan)
+    num_nan = 0 if nan is None else int((nan if dead is None else nan & ~dead).sum())
+    return _Pixels(image, texts, num_nan)
+
+
+def _coded(
+    rows: np.ndarray, shown: np.ndarray, labels: dict[Any, str] | None, field: xr.DataArray
+) -> tuple[np.ndarray, list[str] | None]:
+    """Return the place of each value among those listed, and what these are called; numbers as they are if too many."""
+    if rows.dtype.kind in "iu":
+        rows = rows.astype(np.uint64 if rows.dtype == np.uint64 else np.int64)
+    seen, counts = np.unique(rows[shown], return_counts=True)
+    listed, _ = list_values(seen, counts, labels, field.attrs, str(field.name))
+    if labels is None and listed.dtype.kind in "iu" and len(listed) > MAX_NAMED:
+        return rows.astype(np.float64), None
+    codes = np.searchsorted(listed, rows.astype(listed.dtype))
+    return codes, [str(value) if labels is None else labels[value] for value in listed.tolist()]
+
+
+def _is_even(time: np.ndarray) -> bool:
+    """Say whether steps are as far from each other everywhere."""
+    return len(np.unique(np.diff(time))) <= 1
+
+
+def _extent(thin: _Thin) -> tuple[float, float, float, float]:
+    """Return where an image lies: along x at its steps, or where they are not evenly spaced at their places."""
+    time = thin.ds[TIME].values if _is_even(thin.ds[TIME].values) else np.arange(thin.ds.sizes[TIME])
+    each = time[1] - time[0] if len(time) > 1 else 1
+    return float(time[0]) - 0.5, float(time[-1] + each) - 0.5, thin.ds.sizes[EPISODE] * thin.rows - 0.5, -0.5
+
+
+def _draw(
+    panels: _style.Panels,
+    ds: xr.Dataset,
+    name: str,
+    pixels: _Pixels,
+    extent: tuple[float, float, float, float],
+    kwargs: dict[str, Any],
+) -> None:
+    """Draw an image for each component, and a legend or colour bars."""
+    from matplotlib.image import AxesImage
+
+    style: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "origin": "upper", "extent": extent}
+    style |= _colors(panels.axes[0], pixels.texts, kwargs)
+    style = _style.merged(AxesImage, style, {key: value for key, value in kwargs.items() if key != "cmap"})
+    images = []
+    for number, ax in enumerate(panels.axes):
+        images.append(ax.imshow(np.ma.masked_invalid(pixels.image[..., number]), **style))
+        ax.grid(visible=False)
+    if pixels.texts is not None:
+        _name_values(panels, images[0], pixels.texts, title_of(ds, name))
+        return
+    root: Any = panels.axes[0].get_figure(root=True)
+    for ax, image, units in zip(panels.axes, images, component_units(ds, name), strict=True):
+        label = _text.with_units(title_of(ds, name), units)
+        bar = root.colorbar(image, ax=ax, label=_text.safe(label) if panels.figure is not None else "")
+        _text.plain_numbers(bar.ax.yaxis)
+
+
+def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return colour map and scale: of numbers, or of places among values with these names."""
+    import matplotlib
+    from matplotlib.colors import BoundaryNorm, ListedColormap
+
+    given: Any = kwargs.get("cmap")
+    if given is None and texts is not None and len(texts) <= MAX_COLORS:
+        given = ListedColormap(_style.cycle(ax)[: len(texts)])
+    given = "viridis" if given is None else given
+    cmap = matplotlib.colormaps[given] if isinstance(given, str) else given
+    return (
+        {"cmap": cmap}
+        if texts is None
+        else {"cmap": cmap, "norm": BoundaryNorm(np.arange(len(texts) + 1) - 0.5, cmap.N)}
+    )
+
+
+def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str) -> None:
+    """Name the colours of values: in a legend, or where these are many along a colour bar."""
+    from matplotlib.patches import Patch
+
+    if len(texts) <= MAX_COLORS:
+        colors = image.cmap(image.norm(np.arange(len(texts))))
+        _legend.write_legend(panels, [Patch(color=color) for color in colors], texts, title)
+        return
+    root: Any = panels.axes[0].get_figure(root=True)
+    step = -(-len(texts) // MAX_NAMED)
+    label = "" if panels.figure is None else _text.safe(title)
+    bar = root.colorbar(image, ax=panels.axes, label=label, ticks=np.arange(0, len(texts), step))
+    bar.ax.set_yticklabels([_text.safe(_legend.shortened(text, LETTERS)) for text in texts[::step]])
+    bar.ax.minorticks_off()
+
+
+def _label(panels: _style.Panels, time: xr.DataArray, key: xr.DataArray) -> None:
+    """Name steps, and rows by what they are sorted by."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    rows = [_key_text(value) for value in key.values.tolist()]
+    steps = [] if _is_even(time.values) else [f"{step:,}" for step in time.values.tolist()]
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    for number, ax in enumerate(panels.axes):
+        for axis, texts in ((ax.xaxis, steps), (ax.yaxis, rows)):
+            _text.plain_numbers(axis, whole=True)
+            if texts:
+                axis.set_major_formatter(FuncFormatter(functools.partial(_text_at, texts)))
+        ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+        if number % columns == 0:
+            _text.write_ylabel(panels, ax, _text.label_of(key))
+        if panels.figure is None or number >= len(panels.axes) - columns:
+            _text.write_xlabel(ax, _text.time_label(time))
+
+
+def _key_text(value: Any) -> str:
+    """Return a value beside a row as a text."""
+    return _text.safe(
+        f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+    )
+
+
+def _text_at(texts: list[str], place: float, _: int) -> str:
+    """Return the text that stands at a place, nothing where there is none."""
+    return texts[round(place)] if 0 <= round(place) < len(texts) and place == round(place) else ""
