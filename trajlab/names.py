@@ -167,6 +167,7 @@ RESULT_NAMES = frozenset[str]().union(
     ACTION_GRID_NAMES,
     SATURATION_NAMES,
     AUTOCORRELATION_NAMES,
+    EVENT_NAMES,
     MILESTONE_NAMES,
 )
 """Names that results over groups have for themselves."""
