@@ -559,7 +559,7 @@ MUTATIONS = [
     Mutation(
         "pairs: over an edge",
         "the last action of an episode and the first of the next one are a pair",
-        edit("analysis/pairs.py", "counts -= counted(last, last + 1)", "pass"),
+        edit("analysis/pairs.py", "counts -= counted(last, last + ahead)", "pass"),
         f"{PAIRS} -k edge",
     ),
     Mutation(
@@ -575,9 +575,39 @@ MUTATIONS = [
         f"{PAIRS} -k batches_end",
     ),
     Mutation(
+        "pairs: between tiles of a log",
+        "the last row of a tile and the first of the next one are none",
+        edit("dataset/successive.py", "joined = _with_row(before, tile, width) if before is not None and adjoins else tile", "joined = tile"),
+        "tests/dataset/test_successive.py -k rows_of_a_log",
+    ),
+    Mutation(
+        "pairs: with a reset row",
+        "a cell that is no transition follows the last action of an episode, and is followed by the first of the next",
+        edit("dataset/successive.py", "- joined.start * width, joined.absent])", "- joined.start * width])"),
+        "tests/dataset/test_successive.py -k rows_of_a_log",
+    ),
+    Mutation(
+        "autocorrelation: over an edge",
+        "a value and one of the next episode are a pair",
+        edit("analysis/lagged.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
+        "tests/analysis/test_autocorrelation.py -k equals_a_loop",
+    ),
+    Mutation(
+        "autocorrelation: one mean for all lags",
+        "the mean of all values stands for that of the pairs of a lag",
+        edit("analysis/lagged.py", "out = (products - earlier * later / n)", "out = (products - earlier[:, :1] * later[:, :1] / n[:, :1] ** 2 * n)"),
+        "tests/analysis/test_autocorrelation.py -k means_are_those",
+    ),
+    Mutation(
+        "return to go: NaN of another episode",
+        "an episode's last step takes on what comes after it",
+        edit("analysis/return_to_go.py", "sum_backwards(sums, cells.offsets, discount)", "sum_backwards(sums, cells.offsets[[0, -1]], discount)"),
+        "tests/analysis/test_return_to_go.py -k visible",
+    ),
+    Mutation(
         "agents: dead in a pair",
         "actions of agents that are done follow each other",
-        edit("analysis/action_transitions.py", "either(missing, dead))", "missing)"),
+        edit("analysis/action_transitions.py", "either(missing, dead), one.ahead", "missing, one.ahead"),
         f"{STATISTICS} -k pairs_and_rates",
     ),
     Mutation(

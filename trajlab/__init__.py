@@ -24,7 +24,8 @@ from trajlab.analysis.returns import returns
 from trajlab.analysis.return_to_go import return_to_go
 from trajlab.analysis.actions import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
-from trajlab.analysis.action_rates import action_entropy, action_rates
+from trajlab.analysis.action_rates import action_rates
+from trajlab.analysis.action_entropy import action_entropy
 from trajlab.analysis.action_ngrams import action_ngrams
 from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.action_raster import action_raster
@@ -56,6 +57,7 @@ from trajlab.plot.return_to_go import plot_return_to_go
 from trajlab.plot.states import plot_state_trace
 from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
+from trajlab.plot.path import plot_path
 from trajlab.plot.autocorrelation import plot_autocorrelation
 from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
@@ -112,6 +114,7 @@ __all__ = [
     "plot_occupancy",
     "plot_outcomes",
     "plot_overview",
+    "plot_path",
     "plot_return_to_go",
     "plot_returns",
     "plot_state_histogram",

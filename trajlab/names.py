@@ -167,6 +167,7 @@ RESULT_NAMES = frozenset[str]().union(
     ACTION_GRID_NAMES,
     SATURATION_NAMES,
     AUTOCORRELATION_NAMES,
+    EVENT_NAMES,
     MILESTONE_NAMES,
 )
 """Names that results over groups have for themselves."""
@@ -187,6 +188,7 @@ NUM_OUTSIDE_ATTR = "num_outside"
 NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 SORT_ATTR = "sort"
+WINDOW_ATTR = "window"
 
 
 def units_name(dim: str) -> str:

@@ -37,7 +37,7 @@ def test_stacked_shares_and_strip(line):
     (strip,) = extra(ax, "n")
     assert strip.patches[0].get_data().values.tolist() == want["n"].values.tolist()
     assert (strip.get_xlabel(), strip.get_ylabel()) == ("at", "n")
-    assert ax.get_title().split("\n") == ["action by at: 5 transitions of 2 episodes (1 cut)", "n: transitions"]
+    assert ax.get_title().split("\n") == ["action by state: 5 transitions of 2 episodes (1 cut)", "n: transitions"]
     (legend,) = ax.figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
 

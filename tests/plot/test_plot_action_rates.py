@@ -127,6 +127,38 @@ def test_a_single_step_is_seen():
     assert [line.get_marker() for line in ax.lines if len(line.get_xdata()) == 1][-1] == "o"
 
 
+def test_a_window_pools_steps(ds):
+    ax, want = tl.plot_action_entropy(ds, window=3), tl.action_entropy(ds, window=3)
+    most, curve = ax.lines
+    np.testing.assert_array_equal(curve.get_ydata(), want["entropy"].values)
+    np.testing.assert_allclose(most.get_ydata(), np.log2(want["n"].values))
+    assert "n: transitions within 3 steps" in ax.get_title()
+    flagged = ds.assign(late=(ds["time"] > 0).broadcast_like(ds["mask"]) & ds["mask"])
+    assert entries(tl.plot_action_entropy(flagged, window=3, by="late")) == ["False", "True"]
+    assert entries(tl.plot_action_entropy(flagged, by="late")) == ["False (4)", "True (7)"]
+
+
+def test_episodes_are_dots_and_triangles(ds):
+    ax, want = tl.plot_action_entropy(ds, per="episode", color="red"), tl.action_entropy(ds, per="episode")
+    dots, triangles = ax.collections
+    bits = want["entropy"].values
+    np.testing.assert_allclose(dots.get_offsets(), [[0, bits[0]], [2, bits[2]]])
+    np.testing.assert_allclose(triangles.get_offsets(), [[1, bits[1]], [3, bits[3]]])
+    assert dots.get_facecolor()[0, :3].tolist() == [1, 0, 0]
+    assert entries(ax) == ["complete (2)", "not complete (2)"]
+    assert ax.get_title() == "entropy of action within each episode: 4 episodes (2 cut)"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("episode", "entropy [bits]")
+
+
+def test_episodes_of_components_and_of_none(blank):
+    ds = recording([[0, 1], [1, 1]], [[1, 1]])
+    axes, want = tl.plot_action_entropy(ds, per="episode"), tl.action_entropy(ds, per="episode")
+    for component, ax in enumerate(axes):
+        assert ax.collections[0].get_offsets()[:, 1].tolist() == want["entropy"].values[:, component].tolist()
+        assert ax.get_title() == f"action[{component}]"
+    assert [text.get_text() for text in tl.plot_action_entropy(blank, per="episode").texts] == ["no episodes"]
+
+
 # Both --------------------------------------------------------------------------------------------------------
 
 

@@ -35,7 +35,7 @@ def test_counts_edges_and_bar(ds):
     assert corners[0, :, 0].tolist() == [-0.5, 0.5, 1.5, 2.5]
     assert corners[:, 0, 1].tolist() == [-0.5, 0.5, 1.5]
     assert (ax.get_xlabel(), ax.get_ylabel(), bar_of(ax).get_ylabel()) == ("at[0]", "at[1]", "transitions")
-    assert ax.get_title() == "at[0] and at[1]: 4 transitions of 2 episodes (1 cut)"
+    assert ax.get_title() == "occupancy: 4 transitions of 2 episodes (1 cut)"
     assert ax.collections[0].norm.vmin == 0
     assert ax.get_aspect() == 1
 
@@ -45,7 +45,7 @@ def test_shares_of_groups_in_one_scale(ds):
     np.testing.assert_array_equal([drawn.filled(0) for drawn in maps(axes)], want["share"].values)
     assert {ax.collections[0].norm.vmax for ax in axes} == {1}
     assert [ax.get_title() for ax in axes] == ["environment: 0\n3 transitions", "environment: 1\n1 transition"]
-    assert axes[0].figure.get_suptitle() == "at[0] and at[1]: 2 episodes (1 cut)"
+    assert axes[0].figure.get_suptitle() == "occupancy: 2 episodes (1 cut)"
     assert bar_of(axes[0]).get_ylabel() == "share of transitions"
 
 

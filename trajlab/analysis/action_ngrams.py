@@ -1,7 +1,6 @@
 """Which sequences of actions are the most frequent."""
 
 import itertools
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.coded_rows import CodedBatch, CodedRows, coded
-from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims
+from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims, whole_number
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grams import LIMIT, Coder, Digits, Halves, NumberCounter, whole_sequences
@@ -92,7 +91,7 @@ def grouped_ngrams(
     """
     longest = int(Cells.of(ds).counts.max(initial=0))
     lengths, names = [length for length in check_lengths(n) if length <= longest], check_labels(labels)
-    most = None if top is None else _whole_number("top", top)
+    most = None if top is None else whole_number("top", top)
     kind = require_discrete(ds, name, "action_ngrams")
     require_free_dims(ds, name, (*groups.dims, *NGRAM_NAMES), "action_ngrams")
     rows, (found, num_nan) = coded(ds, name, groups, kind, "action_ngrams", lambda rows: _count(rows, lengths, most))
@@ -111,23 +110,10 @@ def grouped_ngrams(
 def check_lengths(n: Any) -> list[int]:
     """Return the lengths that `n` asks for, each once; raise TypeError or ValueError where it is none."""
     several = isinstance(n, Iterable) and not isinstance(n, str | bytes) and getattr(n, "ndim", 1) > 0
-    lengths = list(dict.fromkeys(_whole_number("n", one) for one in (n if several else [n])))
+    lengths = list(dict.fromkeys(whole_number("n", one) for one in (n if several else [n])))
     if not lengths:
         raise ValueError(f"n={n!r}; expected a whole number, at least 1, or several of them")
     return lengths
-
-
-def _whole_number(name: str, value: Any) -> int:
-    """Return an argument as an int; raise where it is no whole number, or below 1."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r}; expected a whole number, at least 1")
-    if number < 1:
-        raise ValueError(f"{name}={value!r}; expected at least 1")
-    return number
 
 
 def _coder(rows: CodedRows, n: int) -> Coder:

@@ -1,4 +1,4 @@
-"""Which actions are taken at each step, over the episodes that are still alive, and how evenly."""
+"""Which actions are taken at each step, over the episodes that are still alive."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import AGENT, COUNT, ENTROPY, LABEL, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
+from trajlab.names import AGENT, COUNT, LABEL, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
 
 
 def action_rates(
@@ -80,64 +80,15 @@ def action_rates(
     return grouped_rates(ds, name, make_groups(ds, by, groups), labels)
 
 
-def action_entropy(
-    ds: xr.Dataset,
-    field: str = "action",
-    *,
-    by: str | None = None,
-    groups: GroupsArgument = None,
-) -> xr.Dataset:
-    r"""Return how evenly actions are spread at each step, over the episodes that are still alive, in bits.
-
-    It is the entropy of the shares `p` that `action_rates` returns:
-
-    .. math:: H_t = -\sum_a p_{a,t} \log_2 p_{a,t}
-
-    0 bits: all of them take the same action at that step; :math:`\log_2 K` bits: each of `K` actions equally often. It
-    is not the entropy of the policy at a state, since episodes are in different states at the same step. Few
-    episodes make it too small: `n` of them reach :math:`\log_2 n` bits at most. Read it together with `n`.
-
-    Parameters
-    ----------
-    ds, field, by, groups
-        As in `action_rates`. Each component of the field is counted by itself.
-
-    Returns
-    -------
-    Dataset
-        `entropy`, float64 in bits, dims (by, time, ...) with the field's own dims last, NaN where no action was
-        counted; and `n`, int64, as in `action_rates`. A NaN counts for no action; the attribute `num_nan` and a
-        warning say how many there are.
-
-    Raises
-    ------
-    KeyError, ValueError
-        As `action_rates`.
-
-    References
-    ----------
-    Shannon, "A mathematical theory of communication", Bell System Technical Journal 27 (1948), section 6.
-
-    Examples
-    --------
-    >>> import numpy as np, trajlab as tl
-    >>> ds = tl.from_episodes([{"action": np.array([0, 1])}, {"action": np.array([1])}])
-    >>> tl.action_entropy(ds)["entropy"].values
-    array([1., 0.])
-    """
-    ds, name = field_of(ds, field, like=np.int64, along=by)
-    return grouped_entropy(ds, name, make_groups(ds, by, groups))
-
-
 def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.Dataset:
     """Return `action_rates` of the field called `name` for groups that were made already."""
     names = check_labels(labels)
-    counted = _count(ds, name, groups, "action_rates")
+    counted = count_steps(ds, name, groups, "action_rates")
     values, counts = list_values(counted.values, counted.counts, names, ds[name].attrs, name)
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*groups.dims, TIME, *inner_dims(ds, name), VALUE)
-    shape = (*_lead(ds, groups), *ds[name].shape[2:], len(values))
+    shape = (*lead_sizes(ds, groups), *ds[name].shape[2:], len(values))
     variables: dict[str, Any] = {
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),
@@ -145,29 +96,7 @@ def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.
     coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
     if names is not None:
         coords[LABEL] = (VALUE, np.array([names[value] for value in values.tolist()], str))
-    return _labelled(ds, name, groups, counted, variables, coords, "action_rates")
-
-
-def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups) -> xr.Dataset:
-    """Return `action_entropy` of the field called `name` for groups that were made already."""
-    counted = _count(ds, name, groups, "action_entropy")
-    dims = (*groups.dims, TIME, *inner_dims(ds, name))
-    bits = entropy_bits(counted.counts).reshape(*_lead(ds, groups), *ds[name].shape[2:])
-    attrs = {"long_name": f"entropy of {title_of(ds, name)}", "units": "bits"}
-    return _labelled(ds, name, groups, counted, {ENTROPY: (dims, bits, attrs)}, {}, "action_entropy")
-
-
-def entropy_bits(counts: np.ndarray) -> np.ndarray:
-    """Return the entropy (...) in bits of counts (..., value), NaN where all of them are 0.
-
-    >>> entropy_bits(np.array([[2, 2, 0], [4, 0, 0]]))
-    array([1., 0.])
-    """
-    total = counts.sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = counts / total[..., np.newaxis]
-        bits = -(share * np.log2(np.where(counts > 0, share, 1.0))).sum(axis=-1)
-    return np.where(total > 0, bits + 0.0, np.nan)  # 0.0 instead of -0.0
+    return labelled_steps(ds, name, groups, counted, variables, coords, "action_rates")
 
 
 _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -175,7 +104,7 @@ _Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Counted:
+class Counted:
     """How often each value occurred at each step.
 
     Attributes
@@ -194,7 +123,7 @@ class _Counted:
     num_nan: int
 
 
-def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
+def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted:
     """Count each value at each step; `what` names the function in messages."""
     kind = require_discrete(ds, name, what)
     refuse_time(groups, what)
@@ -221,7 +150,7 @@ def _count(ds: xr.Dataset, name: str, groups: Groups, what: str) -> _Counted:
         _add(counter, held)
     if num_nan:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
-    return _Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
+    return Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
 
 
 def _add(counter: ValueCounter, held: list[_Rows]) -> None:
@@ -238,16 +167,16 @@ def _add(counter: ValueCounter, held: list[_Rows]) -> None:
     held.clear()
 
 
-def _lead(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
+def lead_sizes(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
     """Return the sizes of the dims (by, time)."""
     return (*((groups.size,) if groups.dims else ()), ds.sizes[TIME])
 
 
-def _labelled(
+def labelled_steps(
     ds: xr.Dataset,
     name: str,
     groups: Groups,
-    counted: _Counted,
+    counted: Counted,
     variables: dict[str, Any],
     coords: dict[str, Any],
     what: str,
@@ -255,7 +184,7 @@ def _labelled(
     """Return variables as a Dataset, with `n`, steps, groups and components."""
     alive = AliveRows.of(ds, name)
     of_agents = {} if alive.axis is None else {AGENT: alive.num_agents}
-    n = counted.alive.reshape(*_lead(ds, groups), *of_agents.values())
+    n = counted.alive.reshape(*lead_sizes(ds, groups), *of_agents.values())
     long_name = "episodes alive" if groups.is_per_episode else "transitions"
     return xr.Dataset(
         variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},

@@ -13,9 +13,8 @@ from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
 from trajlab.analysis.pairs import PairCounter
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
+from trajlab.dataset.successive import iter_successive
 from trajlab.errors import warn_user
 from trajlab.names import (
     COUNT,
@@ -111,13 +110,13 @@ def _count_pairs(ds: xr.Dataset, name: str, groups: Groups, kind: str) -> tuple[
     )
     num_nan = 0
     alive = AliveRows.of(ds, name)
-    cells = Cells.of(ds)
-    for batch, shared in overlapping(iter_ordered(ds, [name, *groups.fields, *alive.needed]), cells):
+    for one in iter_successive(ds, [name, *groups.fields, *alive.needed]):
+        batch = one.batch
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead)[shared:].sum())
-        counter.add(values, last_places(batch, cells, len(values)), groups.index(batch), either(missing, dead))
+            num_nan += int((missing if dead is None else missing & ~dead)[one.shared :].sum())
+        counter.add(values, one.last, groups.index(batch), either(missing, dead), one.ahead)
     return counter.values, counter.counts, num_nan
 
 

@@ -14,7 +14,7 @@ from trajlab.analysis.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import iter_flat
+from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 
 MAX_LOOKED_UP = 2**16
@@ -118,16 +118,32 @@ class CodedRows(NamedTuple):
         cells, alive = Cells.of(ds), AliveRows.of(ds, name)
         ordered = iter_ordered(ds, [name, *groups.fields, *alive.needed])
         for batch, shared in overlapping(ordered, cells, longest - 1):
-            values, nan = as_discrete(batch.values[name], self.kind)
-            dead = alive.missing(batch, batch.values[name].shape)
-            nan = nan & ~dead if nan is not None and dead is not None else nan
-            missing = either(nan, dead)
-            present = None if missing is None else ~missing
-            follows = np.ones(len(values), bool)
-            follows[last_places(batch, cells, len(values))] = False
-            codes = _codes(values, missing, self.values)
+            codes, present, nan = self._code(batch, alive)
+            follows = np.ones(len(codes), bool)
+            follows[last_places(batch, cells, len(codes))] = False
             assert batch.start is not None
             yield CodedBatch(codes, present, nan, follows, groups.index(batch), batch.start, shared)
+
+    def unordered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, int]]:
+        """Yield the episodes (M,) and codes (M, component) of all rows in any order, which are present, how many NaN.
+
+        Raises
+        ------
+        UnlistedError
+            When a value is none of `values`.
+        """
+        alive = AliveRows.of(self.ds, self.name)
+        for batch in iter_flat(self.ds, [self.name, *alive.needed]):
+            codes, present, nan = self._code(batch, alive)
+            yield batch.episode, codes, present, 0 if nan is None else int(nan.sum())
+
+    def _code(self, batch: FlatBatch, alive: AliveRows) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Return the codes of a batch, and as in `CodedBatch` which are present and which are NaN."""
+        values, nan = as_discrete(batch.values[self.name], self.kind)
+        dead = alive.missing(batch, batch.values[self.name].shape)
+        nan = nan & ~dead if nan is not None and dead is not None else nan
+        missing = either(nan, dead)
+        return _codes(values, missing, self.values), None if missing is None else ~missing, nan
 
 
 def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -72,6 +73,19 @@ def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: str |
 def is_blank(ds: xr.Dataset) -> bool:
     """Say whether a Dataset has neither an episode nor a field."""
     return not ds.sizes[EPISODE] and not field_names(ds)
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return the argument called `name` as an int; raise where it is no whole number, or below 1."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}; expected a whole number, at least 1")
+    if number < 1:
+        raise ValueError(f"{name}={value!r}; expected at least 1")
+    return number
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:

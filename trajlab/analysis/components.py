@@ -40,6 +40,8 @@ class Component:
         Its place in the field.
     title, units : str
         What stands on an axis; units are "" where none are known.
+    is_whole : bool
+        Whether it is of bools or integers now.
     alive : AliveRows
         Whose value it is, where there are several agents.
     """
@@ -50,6 +52,7 @@ class Component:
     index: tuple[int, ...]
     title: str
     units: str
+    is_whole: bool
     alive: AliveRows
 
     @property
@@ -114,7 +117,8 @@ def components_of(
             ds = ds.assign({name: variable[(slice(None), slice(None), *index)]})
         title = component_labels(ds, field, title_of(ds, field))[place]
         units = component_units(ds, field)[place]
-        found.append(Component(label, field, name, index, title, units, AliveRows.of(ds, field)))
+        is_whole = variable.dtype.kind in "biu"
+        found.append(Component(label, field, name, index, title, units, is_whole, AliveRows.of(ds, field)))
     return ds, found
 
 

@@ -118,12 +118,12 @@ class NumberCounter:
     Numbers are held until they are as many as a pass over what was counted before costs.
     """
 
-    def __init__(self, size: int) -> None:
-        """Start with nothing counted."""
+    def __init__(self, size: int, room: int = 0) -> None:
+        """Start with nothing counted; a table may have `room` for so many numbers, where these are more than usual."""
         self._size = size
-        self._in_table = size <= MAX_TABLE
-        self._numbers = np.arange(size) if self._in_table else np.zeros(0, np.int64)
-        self._counts = np.zeros(len(self._numbers), np.int64)
+        self._in_table = size <= max(MAX_TABLE, room)
+        self._numbers: np.ndarray = np.zeros(0, np.int64)
+        self._counts = np.zeros(size if self._in_table else 0, np.int64)
         self._held: list[np.ndarray] = []
         self._num_held = 0
 
@@ -138,14 +138,16 @@ class NumberCounter:
             numbers = numbers[np.broadcast_to(counted, numbers.shape)]
         self._held.append(numbers)
         self._num_held += len(numbers)
-        if self._num_held >= max(len(self._numbers), TILE):
+        if self._num_held >= max(len(self._counts), TILE):
             self._count()
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers that occurred, ascending, and how often."""
         self._count()
-        occurred = self._counts > 0
-        return self._numbers[occurred], self._counts[occurred]
+        if not self._in_table:
+            return self._numbers, self._counts
+        numbers = np.flatnonzero(self._counts)
+        return numbers, self._counts[numbers]
 
     def _count(self) -> None:
         """Count what is held, and forget it."""

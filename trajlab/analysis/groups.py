@@ -93,8 +93,8 @@ class Groups:
         """Return the group of each transition (M,), -1 for none; None where there is a single group."""
         if self.name is None:
             return None
-        if self.of_episode is not None:
-            return self.of_episode[batch.episode]
+        if self._narrow is not None:
+            return batch.spread(self._narrow)
         if self.locate is not None:
             return self.locate(batch)
         rows, missing = _read(batch, self.name, self.kind, self.alive)
@@ -104,6 +104,11 @@ class Groups:
         present = ~missing[:, 0]
         group[present] = self._code(rows[present, 0])
         return group
+
+    @functools.cached_property
+    def _narrow(self) -> np.ndarray | None:
+        """Group of each episode in 32 bits, of which a cache holds more."""
+        return None if self.of_episode is None else self.of_episode.astype(np.int32)
 
     def _code(self, values: np.ndarray) -> np.ndarray:
         """Return the group of each value, all of which are among `values`."""

@@ -30,8 +30,8 @@ def occupancy(
     """Count in which states transitions begin: the joint histogram of two components, those of cut episodes too.
 
     The components may be of any fields: two of an observation say where the policy is, two of an action which of its
-    parts go together. Where they belong to agents, transitions in which one of these is done do not count. Final
-    observations are those of no transition, and do not count.
+    parts go together. Each transition counts the same, so that long episodes count for more; final observations are
+    those of none. Where components belong to agents, transitions in which one of these is done do not count.
 
     Parameters
     ----------

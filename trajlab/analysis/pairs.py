@@ -35,6 +35,7 @@ class PairCounter:
         last: np.ndarray,
         group: np.ndarray | None = None,
         missing: np.ndarray | None = None,
+        ahead: int = 1,
     ) -> None:
         """Count pairs of rows (M, component) that follow each other.
 
@@ -43,11 +44,14 @@ class PairCounter:
         values : array (M, component)
             Bools, integers or text.
         last : array (K,) of int
-            Places of rows that the next row does not follow, each once. The last row of all need not be there.
+            Places of rows that the row `ahead` places later does not follow, each once. Those of the last `ahead` rows
+            need not be there.
         group : array (M,) of int, optional
             Group of the first of a pair; pairs with one below 0 are left out.
         missing : array (M, component) of bool, optional
             What is in no pair.
+        ahead : int
+            How many places later the row stands that follows one.
         """
         if not values.size:
             return
@@ -60,7 +64,7 @@ class PairCounter:
         groups = self.counts.shape[0]
         if group is not None and group.min() < 0:
             group = np.where(group < 0, groups, group)
-        counts, occurs = _count(codes, last, group, len(seen) + (missing is not None), groups)
+        counts, occurs = _count(codes, last, group, len(seen) + (missing is not None), groups, ahead)
         occurs = occurs[: len(seen)]
         kept = np.flatnonzero(occurs)
         self._merge(seen[occurs], counts[:, :, kept[:, None], kept])
@@ -83,7 +87,7 @@ class PairCounter:
 
 
 def _count(
-    codes: np.ndarray, last: np.ndarray, group: np.ndarray | None, width: int, groups: int
+    codes: np.ndarray, last: np.ndarray, group: np.ndarray | None, width: int, groups: int, ahead: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return counts (group, component, width, width) of pairs of codes (M, component), and which codes occur (width,).
 
@@ -105,12 +109,12 @@ def _count(
 
     counts = np.zeros(size, np.int64)
     step = max(TILE, size) // components + 1
-    for start in range(0, rows - 1, step):
-        stop = min(start + step, rows - 1)
-        counts += counted(slice(start, stop), slice(start + 1, stop + 1))
+    for start in range(0, rows - ahead, step):
+        stop = min(start + step, rows - ahead)
+        counts += counted(slice(start, stop), slice(start + ahead, stop + ahead))
     occurs: np.ndarray = np.any(counts.reshape(shape)[:groups], axis=(0, 1, 3))
-    if group is None or group[-1] < groups:
-        occurs[codes[-1]] = True
-    last = last[last < rows - 1]
-    counts -= counted(last, last + 1)
+    latest = codes[-ahead:] if group is None else codes[-ahead:][group[-ahead:] < groups]
+    occurs[latest.reshape(-1)] = True
+    last = last[last < rows - ahead]
+    counts -= counted(last, last + ahead)
     return counts.reshape(shape)[:groups], occurs

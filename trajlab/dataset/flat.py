@@ -11,10 +11,11 @@ import xarray as xr
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat_array import FlatArray
-from trajlab.dataset.flat_blocks import common_source, read_blocks
+from trajlab.dataset.flat_blocks import Tile, common_source, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
 from trajlab.dataset.parts import padded_ranges, stored_chunk
+from trajlab.dataset.source import Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -39,12 +40,15 @@ class FlatBatch:
     start : int or None
         Number of the first transition, all counted through episode after episode, where those of the batch follow
         each other in this order; None where they may not.
+    find_spread : callable or None
+        Returns what `spread` does, where that can be had without `episode`.
     """
 
     values: Mapping[str, np.ndarray]
     find_episode: Callable[[], np.ndarray]
     find_time: Callable[[], np.ndarray]
     start: int | None = None
+    find_spread: Callable[[np.ndarray], np.ndarray] | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -55,6 +59,10 @@ class FlatBatch:
     def time(self) -> np.ndarray:
         """Label of `time` of each transition, (M,) int64."""
         return self.find_time()
+
+    def spread(self, per_episode: np.ndarray) -> np.ndarray:
+        """Return what an array over `episode` has for each transition, (M,)."""
+        return per_episode[self.episode] if self.find_spread is None else self.find_spread(per_episode)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
@@ -93,13 +101,14 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     cell by cell; or, for dask and file-backed arrays, as ranges of episodes without what lies past the
     longest. Fields that `concat` joined are read part by part, each in its own way.
     """
+    fields = list(fields)
     variables = {name: _checked(ds, name) for name in fields}
     cells = Cells.of(ds)
     if not len(cells):
         return iter(())
-    pieces = pieces_of(variables)
-    if pieces is not None:
-        return _piece_batches(ds, pieces)
+    parts = joined_parts(ds, fields)
+    if parts is not None:
+        return (locate(batch) for part, locate in parts for batch in iter_flat(part, fields))
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
@@ -115,23 +124,54 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
     It is possible when all fields are unsliced views of one log, and `time` is whole.
     """
-    found = common_source(variables)
+    found = _whole_source(variables, cells)
     if found is None:
         return None
-    source, chosen = found
-    if cells.order is not None or not np.array_equal(cells.counts, source.episodes.length[chosen]):
+    numbers = np.arange(len(found[1]))
+    return (tile_batch(tile, numbers) for tile in read_blocks(*found, variables))
+
+
+def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
+    """Return the batch of a tile's cells; `numbers` are the positions of all episodes."""
+    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, find_spread=tile.spread)
+
+
+def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
+    """Return the log that all fields show whole, and which of its episodes, or None."""
+    found = common_source(variables)
+    if found is None or cells.order is not None:
         return None
-    return (FlatBatch(*tile) for tile in read_blocks(source, chosen, variables))
+    source, chosen = found
+    return found if np.array_equal(cells.counts, source.episodes.length[chosen]) else None
 
 
-def _piece_batches(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[FlatBatch]:
-    """Yield the batches of each part of joined fields, located in the whole."""
+def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray, Iterator[Tile]] | None:
+    """Return the log that all fields show whole, which of its episodes, and all of its cells as they lie; or None."""
+    variables = {name: _checked(ds, name) for name in fields}
+    found = _whole_source(variables, Cells.of(ds))
+    return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
+
+
+Part = tuple[xr.Dataset, Callable[[FlatBatch], FlatBatch]]
+"""What one part of joined fields gives, and what locates its batches in the whole."""
+
+
+def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None:
+    """Return the parts of fields that `concat` joined, each to be read in its own way; None where they are not."""
+    pieces = pieces_of({name: _checked(ds, name) for name in fields})
+    return None if pieces is None else _parts(ds, pieces)
+
+
+def _parts(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[Part]:
     length, time = ds[LENGTH].values, ds[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
-        part = xr.Dataset(piece.variables, coords)
-        for batch in iter_flat(part, piece.variables):
-            yield FlatBatch(batch.values, functools.partial(_in_whole, piece.episodes, batch), batch.find_time)
+        yield xr.Dataset(piece.variables, coords), functools.partial(_located, piece.episodes)
+
+
+def _located(episodes: np.ndarray, batch: FlatBatch) -> FlatBatch:
+    """Return a part's batch with its places in the whole."""
+    return FlatBatch(batch.values, functools.partial(_in_whole, episodes, batch), batch.find_time)
 
 
 def _in_whole(episodes: np.ndarray, batch: FlatBatch) -> np.ndarray:
@@ -231,15 +271,16 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
     if not fields:
         return out
+    first = cells.offsets[:-1].astype(np.int32 if len(cells) < 2**31 else np.int64)
     for batch in iter_flat(ds, fields):
-        places = _places(batch, cells, len(batch.values[fields[0]]))
+        places = _places(batch, cells, first, len(batch.values[fields[0]]))
         for name in fields:
             out[name][places] = batch.values[name]
     return out
 
 
-def _places(batch: FlatBatch, cells: Cells, size: int) -> np.ndarray | slice:
-    """Return where a batch's transitions stand among all, counted through episode after episode."""
+def _places(batch: FlatBatch, cells: Cells, first: np.ndarray, size: int) -> np.ndarray | slice:
+    """Return where a batch's transitions stand among all, counted through from the `first` one of each episode."""
     if batch.start is not None:
         return slice(batch.start, batch.start + size)
-    return as_slice(cells.offsets[batch.episode] + cells.steps_of(batch.time))
+    return as_slice(batch.spread(first) + cells.steps_of(batch.time))

@@ -1,8 +1,9 @@
 """Reading all transitions block by block, in the order in which they lie in the log."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -14,12 +15,22 @@ from trajlab.segment import Episodes
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
-LABELLED_TILES = 8
-"""Tiles labelled at once: more would not stay in the cache when turned, fewer would look for episodes often."""
+BAND_TILES = 8
+"""Tiles labelled at once: more would not stay in the cache when they are turned, fewer look for episodes more often."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
-Tile = tuple[dict[str, np.ndarray], Callable[[], np.ndarray], Callable[[], np.ndarray]]
+
+def by_identity(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that is computed once for each array; arrays are kept, so that none takes another's id."""
+    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def remembered(array: np.ndarray) -> np.ndarray:
+        if id(array) not in found:
+            found[id(array)] = array, function(array)
+        return found[id(array)][1]
+
+    return remembered
 
 
 def common_source(variables: Mapping[str, xr.Variable]) -> tuple[Source, np.ndarray] | None:
@@ -61,69 +72,93 @@ def _episodes_of(key: Any, size: int) -> np.ndarray | None:
     return np.arange(size)[key]
 
 
-def read_blocks(source: Source, chosen: np.ndarray, variables: Mapping[str, xr.Variable]) -> Iterator[Tile]:
-    """Yield the values of some episodes' transitions tile by tile, and what locates them.
+class Tile(NamedTuple):
+    """Some rows of the log.
+
+    Attributes
+    ----------
+    values : dict of str to array (M, ...)
+        Perhaps views of the log; not to be written.
+    spread : callable
+        Return, (M,), what an array (chosen episode,) has for the episode of each cell.
+    find_time : callable
+        Return time, (M,).
+    start, stop : int
+        Which rows they are.
+    absent : array (K,) of int
+        Places among the M cells of those that are no transition, ascending.
+    """
+
+    values: dict[str, np.ndarray]
+    spread: Callable[[np.ndarray], np.ndarray]
+    find_time: Callable[[], np.ndarray]
+    start: int
+    stop: int
+    absent: np.ndarray
+
+
+def read_blocks(
+    source: Source, chosen: np.ndarray, variables: Mapping[str, xr.Variable], *, every_cell: bool = False
+) -> Iterator[Tile]:
+    """Yield the values of some episodes' transitions tile by tile, row after row, and what locates them.
 
     Parameters
     ----------
     source, chosen
         As `common_source` returned them.
     variables : mapping of str to Variable
-
-    Yields
-    ------
-    values : dict of str to array (M, ...)
-        Perhaps views of the log; not to be written.
-    find_episode, find_time : callable
-        Return position along `chosen`, and time, both (M,).
+    every_cell : bool
+        Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
+    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
     width = source.view.layout.width
     step = max(1, TILE_CELLS // width)
     for block, first, end in source.view.spans():
-        for start in range(first, end, step):
-            stop = min(start + step, end)
-            if (start - first) % (LABELLED_TILES * step) == 0:
-                until = min(start + LABELLED_TILES * step, end)
-                labels = functools.cache(
-                    functools.partial(_labels, table.column, table.start, table.length, start, until, width)
-                )
-                begin = start
-            if per_row[start:stop].any():
-                is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, labels, begin, start, stop, chosen, table, is_full)
+        for begin in range(first, end, BAND_TILES * step):
+            band = _Band(table, begin, min(begin + BAND_TILES * step, end), width)
+            for start in range(begin, band.end, step):
+                stop = min(start + step, band.end)
+                if per_row[start:stop].any():
+                    is_full = bool((per_row[start:stop] == width).all())
+                    yield _tile(source, variables, block, band, start, stop, chosen, begin_rows, is_full, every_cell)
 
 
 def _tile(
     source: Source,
     variables: Mapping[str, xr.Variable],
     block: Block,
-    labels: Callable[[], np.ndarray],
-    first: int,
+    band: "_Band",
     start: int,
     stop: int,
     chosen: np.ndarray,
-    table: Episodes,
+    begin_rows: np.ndarray,
     is_full: bool,
+    every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them."""
-    width = source.view.layout.width
-    here = functools.cache(lambda: np.ascontiguousarray(labels()[:, start - first : stop - first].T).ravel())
-    valid = None if is_full else here() >= 0
+    """Return rows `start` to `stop` of the log, and what locates them; `begin_rows` are the first of each episode."""
+    absent = np.zeros(0, np.intp) if is_full else band.absent_of(start, stop)
+    valid = None
+    if len(absent) and not every_cell:
+        valid = np.ones((stop - start) * band.width, bool)
+        valid[absent] = False
 
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
-    @functools.cache
-    def episode() -> np.ndarray:
-        return wanted(here()).astype(np.intp)
+    @by_identity
+    def spread(per_episode: np.ndarray) -> np.ndarray:
+        return wanted(band.spread(per_episode)[:, start - band.first : stop - band.first].T.reshape(-1))
 
     @functools.cache
     def time() -> np.ndarray:
-        return wanted(np.repeat(np.arange(start, stop), width)) - table.start.take(episode())
+        found = wanted(np.repeat(np.arange(start, stop), band.width)) - spread(begin_rows)
+        if every_cell:
+            found[absent] = 0
+        return found
 
     values = {}
     for name, variable in variables.items():
@@ -134,25 +169,64 @@ def _tile(
             rows = source.view.read_rows(base[0].field.name, block, start, stop)
             values[name] = wanted(rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:]))
         elif isinstance(base[0], IterationArray):
-            values[name] = wanted(np.repeat(source.iteration_of(np.arange(start, stop)), width))
+            values[name] = wanted(np.repeat(source.iteration_of(np.arange(start, stop)), band.width))
         else:
             whole = (slice(None),) * (variable.ndim - 2)
-            values[name] = base[0].recorded(chosen[episode()], time(), whole)
-    return values, episode, time
+            values[name] = base[0].recorded(spread(chosen), time(), whole)
+    return Tile(values, spread, time, start, stop, absent)
 
 
-def _labels(column: np.ndarray, start: np.ndarray, length: np.ndarray, first: int, end: int, width: int) -> np.ndarray:
-    """Return which episode each cell of a block belongs to, (width, rows) int32, -1 for none."""
-    rows = end - first
-    low, high = np.maximum(start, first) - first, np.minimum(start + length, end) - first
-    which = np.flatnonzero(low < high)
-    begin = column[which] * rows + low[which]
-    order = np.argsort(begin)
-    which, begin = which[order], begin[order]
-    finish = begin + (high - low)[which]
-    gaps = np.append(begin, width * rows) - np.append(0, finish)
-    names = np.full(2 * len(which) + 1, -1, np.int32)
-    names[1::2] = which
-    counts = np.empty(2 * len(which) + 1, np.int64)
-    counts[0::2], counts[1::2] = gaps, finish - begin
-    return np.repeat(names, counts).reshape(width, rows)
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Band:
+    """Rows `first` to `end` of a log `width` cells wide, and to which episode of a table each cell belongs."""
+
+    table: Episodes
+    first: int
+    end: int
+    width: int
+
+    @functools.cached_property
+    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return which episodes have cells here, and the first and last of these, counted column after column."""
+        rows = self.end - self.first
+        low = np.maximum(self.table.start, self.first) - self.first
+        high = np.minimum(self.table.start + self.table.length, self.end) - self.first
+        which = np.flatnonzero(low < high)
+        begin = self.table.column[which] * rows + low[which]
+        order = np.argsort(begin)
+        which, begin = which[order], begin[order]
+        return which, begin, begin + (high - low)[which]
+
+    @functools.cached_property
+    def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return where cells of no episode begin, counted column after column, and how many they are."""
+        _, begin, finish = self._runs
+        gap_begin = np.append(0, finish)
+        return gap_begin, np.append(begin, self.width * (self.end - self.first)) - gap_begin
+
+    @functools.cached_property
+    def spread(self) -> Callable[[np.ndarray], np.ndarray]:
+        """What returns, (width, rows), the value of an array (episode,) for each cell, the first one for no episode."""
+        return by_identity(self._spread)
+
+    def _spread(self, per_episode: np.ndarray) -> np.ndarray:
+        which, begin, finish = self._runs
+        values = np.full(2 * len(which) + 1, per_episode[0], per_episode.dtype)
+        values[1::2] = per_episode[which]
+        counts = np.empty(2 * len(which) + 1, np.int64)
+        counts[0::2], counts[1::2] = self._gaps[1], finish - begin
+        return np.repeat(values, counts).reshape(self.width, self.end - self.first)
+
+    @functools.cached_property
+    def _absent(self) -> np.ndarray:
+        """Return which cells are of no episode, counted row after row, ascending."""
+        begin, counts = self._gaps
+        cells = np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
+        column, row = np.divmod(cells, self.end - self.first)
+        return np.sort(row * self.width + column)
+
+    def absent_of(self, start: int, stop: int) -> np.ndarray:
+        """Return which cells of some of the rows are of no episode, row after row."""
+        first, last = ((row - self.first) * self.width for row in (start, stop))
+        low, high = np.searchsorted(self._absent, [first, last])
+        return self._absent[low:high] - first

@@ -4,9 +4,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from trajlab.analysis.returns import running_median
-from trajlab.plot import _style
+from trajlab.errors import unknown_name
+from trajlab.names import EPISODE, RUN, START_ITERATION, START_ROW
+from trajlab.plot import _legend, _style
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -51,6 +54,38 @@ class Drawn:
     num_complete: int
     num_rest: int
     each: int
+
+
+def along_of(ds: xr.Dataset, x: str | None) -> xr.DataArray:
+    """Return what is drawn along x."""
+    if x is None:
+        starts = ds[START_ITERATION]
+        if len(np.unique(starts.values)) > 1:
+            return starts
+        has_runs = RUN in ds.coords and len(np.unique(ds[RUN].values)) > 1
+        return ds[START_ROW] if has_runs else ds[EPISODE]
+    if x not in ds.variables or ds[x].dims != (EPISODE,):
+        known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
+        raise unknown_name("coordinate over episode for x=", x, known)
+    return ds[x]
+
+
+def draw_all(ax: "matplotlib.axes.Axes", points: Points, kwargs: dict[str, Any]) -> Drawn:
+    """Draw all episodes as one group, whose dots, triangles and line differ in colour."""
+    blue, orange, vermilion = (_style.cycle(ax)[place] for place in (0, 1, 5))
+    everything = np.ones(len(points.values), bool)
+    return draw_group(ax, points, everything, Colors(blue, vermilion, orange), "", 1, kwargs)
+
+
+def legend_of_all(drawn: Drawn) -> tuple[list[Any], list[str]]:
+    """Return artists that stand for dots, triangles and line, those of them that there are, and what they are."""
+    entries = {
+        f"complete ({drawn.num_complete:,})": drawn.num_complete and _legend.dot(drawn.colors.dots),
+        f"not complete ({drawn.num_rest:,})": drawn.num_rest and _legend.dot(drawn.colors.rest, "^", filled=False),
+        f"median of every {drawn.each:,} complete": drawn.each and _legend.line(drawn.colors.line),
+    }
+    entries = {label: artist for label, artist in entries.items() if artist}
+    return [*entries.values()], [*entries]
 
 
 def draw_group(

@@ -90,7 +90,7 @@ def plot_action_by_state(
         names = _panels.panel_names(ds, name, chosen) or [name]
     size = _grid.size_of(len(names)) if is_map else None
     panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
-    lines = [f"{title_of(ds, name)} by {' and '.join(part.title for part in components)}: {_counted(result)}"]
+    lines = [f"{title_of(ds, name)} by state: {_counted(result)}"]
     if not (result[N].values.any() and chosen.size):
         for ax_ in panels.axes:
             _text.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")

@@ -1,17 +1,19 @@
-"""Curves of the entropy of actions over the steps of an episode."""
+"""The entropy of actions: curves over the steps of an episode, or a dot for each episode."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.action_rates import grouped_entropy
+from trajlab.analysis.action_entropy import Per, check_entropy_options, episode_entropy, grouped_entropy
 from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.names import ENTROPY, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, TIME, N
+from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._dots import Drawn, Points, along_of, draw_all, legend_of_all
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -21,6 +23,8 @@ def plot_action_entropy(
     ds: xr.Dataset,
     field: str = "action",
     *,
+    per: Per = "step",
+    window: int = 1,
     by: str | None = None,
     groups: GroupsArgument = None,
     ax: Any = None,
@@ -28,18 +32,21 @@ def plot_action_entropy(
 ) -> "matplotlib.axes.Axes | np.ndarray":
     r"""Draw `action_entropy`: how evenly actions are spread at each step, and beneath how many episodes are alive.
 
-    One panel per component. The dotted line is :math:`\log_2 n`, the most that `n` episodes can reach, where it is
+    One panel per component. The dotted line is :math:`\log_2 n`, the most that `n` actions can reach, where it is
     within the panel: a curve near it tells of few episodes and not of what is done in them.
+
+    With ``per="episode"`` each episode is a dot, over training, or a triangle where it is not complete; the line is the
+    median of complete episodes that started one after the other.
 
     Parameters
     ----------
-    ds, field, by, groups
+    ds, field, per, window, by, groups
         As in `action_entropy`. The legend gives the number of episodes in each group.
     ax : Axes or sequence of Axes, optional
-        One per component, each of which gives a strip at its bottom to the number of episodes; without, a figure is
-        made.
+        One per component, each of which, for steps, gives a strip at its bottom to the number of episodes; without, a
+        figure is made.
     **kwargs
-        For the line: `Axes.plot`.
+        For the line: `Axes.plot`; for the dots: `Axes.scatter`.
 
     Returns
     -------
@@ -55,25 +62,62 @@ def plot_action_entropy(
         As `action_entropy`, and when the field has more than 24 components, or `ax` does not hold one Axes for each,
         or there are more than 24 groups that are no ranges of numbers.
     """
+    check_entropy_options(per, window, by, groups)
     ds, name = field_of(ds, field, like=np.int64, along=by)
     components = _text.component_titles(ds, name)
     _style.check_panels(ds, name, len(components))
+    if per == "episode":
+        return _plot_episodes(ds, name, components, ax, kwargs)
     chosen = make_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
-    result = grouped_entropy(ds, name, chosen)
+    result = grouped_entropy(ds, name, chosen, window)
     panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
     lines = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
     title = title_of(ds, name)
     if by is not None and lines:
         transitions = result[N].sum([dim for dim in result[N].dims if dim != by]).values
         counts, what = _legend.member_counts(chosen, transitions)
-        _legend.write_legend(panels, lines, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
+        is_told = window == 1 or chosen.is_per_episode  # else transitions are in several windows
+        labels = _legend.group_labels(chosen, counts if is_told else None)
+        _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, what if is_told else None))
     texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if lines:
         texts[-1] += "; dotted: the most that n can reach"
     if num_nan := result.attrs[NUM_NAN_ATTR]:
         texts.append(f"not shown: {num_nan:,} NaN")
     _panels.write_names(panels, components, texts + _legend.left_out(chosen))
+    return panels.result()
+
+
+def _plot_episodes(
+    ds: xr.Dataset, name: str, components: Sequence[str], ax: Any, kwargs: dict[str, Any]
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw the entropy within each episode."""
+    result = episode_entropy(ds, name)
+    panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
+    along = along_of(ds, None)
+    bits = result[ENTROPY].values.reshape(result.sizes[EPISODE], len(components))
+    columns = _style.columns_of(len(components)) if panels.figure is not None else 1
+    drawn: Drawn | None = None
+    for number, ax_ in enumerate(panels.axes):
+        there = np.isfinite(bits[:, number])
+        if there.any():
+            points = Points(along.values[there], bits[there, number], result[COMPLETE].values[there])
+            drawn = draw_all(ax_, points, kwargs)
+            ax_.set_ylim(bottom=-0.02 * max(float(points.values.max()), 1.0))
+        else:
+            _text.write_empty(ax_)
+        _text.plain_numbers(ax_.xaxis, whole=True)
+        if number % columns == 0:
+            _text.write_ylabel(panels, ax_, "entropy [bits]")
+        if panels.figure is None or number >= len(components) - columns:
+            _text.write_xlabel(ax_, _text.label_of(along))
+    if drawn is not None:
+        _legend.write_legend(panels, *legend_of_all(drawn))
+    lines = [f"entropy of {title_of(ds, name)} within each episode: {_text.count_text(result.attrs)}"]
+    if num_nan := result.attrs[NUM_NAN_ATTR]:
+        lines.append(f"not shown: {num_nan:,} NaN")
+    _panels.write_names(panels, components, lines)
     return panels.result()
 
 

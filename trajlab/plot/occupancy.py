@@ -63,7 +63,7 @@ def plot_occupancy(
     panels = _style.make_panels(max(len(names), 1), ax, size=_grid.size_of(max(len(names), 1)))
     drawn = result[COUNT if by is None else SHARE]
     counts, maps = (_panels.by_panel(v, chosen, (), _grid.DIMS) for v in (result[COUNT], drawn))
-    lines = [f"{first.title} and {second.title}: {_text.count_text(result.attrs)}", *_grid.left_out(result)]
+    lines = [f"occupancy: {_text.count_text(result.attrs)}", *_grid.left_out(result)]
     if counts.any():
         _draw(panels, result, drawn, np.ma.masked_where(counts == 0, maps), kwargs)
         _grid.label_axes(panels, result)
@@ -74,7 +74,7 @@ def plot_occupancy(
             _text.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     totals = [_text.plural(int(count.sum()), "transition") for count in counts]
     if len(names) == 1:
-        lines[0] = f"{first.title} and {second.title}: {totals[0]} of {_text.count_text(result.attrs)}"
+        lines[0] = f"occupancy: {totals[0]} of {_text.count_text(result.attrs)}"
     _panels.write_names(panels, names, lines + _legend.left_out(chosen), totals)
     return panels.result()
 

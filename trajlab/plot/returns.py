@@ -11,10 +11,9 @@ from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_episode_groups
 from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
-from trajlab.errors import unknown_name
-from trajlab.names import COMPLETE, EPISODE, FIELD_ATTR, LENGTH, RUN, START_ITERATION, START_ROW
+from trajlab.names import COMPLETE, FIELD_ATTR, LENGTH
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._dots import Colors, Drawn, Points, draw_group
+from trajlab.plot._dots import Colors, Drawn, Points, along_of, draw_all, draw_group, legend_of_all
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -78,7 +77,7 @@ def plot_returns(
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
     titles = [_title(name, component) for component in _text.component_titles(ds, name)]
     _style.check_panels(ds, name, len(titles))
-    along = _along(ds, x)
+    along = along_of(ds, x)
     count = len(titles) + 1
     size = _style.SINGLE[0], 1.3 + 1.9 * count
     mend = ", the last of them for the length" + _style.select_mend(ds, name)
@@ -102,20 +101,6 @@ def _title(name: str, component: str) -> str:
     return f"return{component[len(name) :]}" if component.startswith(name) else f"return: {component}"
 
 
-def _along(ds: xr.Dataset, x: str | None) -> xr.DataArray:
-    """Return what is drawn along x."""
-    if x is None:
-        starts = ds[START_ITERATION]
-        if len(np.unique(starts.values)) > 1:
-            return starts
-        has_runs = RUN in ds.coords and len(np.unique(ds[RUN].values)) > 1
-        return ds[START_ROW] if has_runs else ds[EPISODE]
-    if x not in ds.variables or ds[x].dims != (EPISODE,):
-        known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
-        raise unknown_name("coordinate over episode for x=", x, known)
-    return ds[x]
-
-
 def _draw(
     ax: "matplotlib.axes.Axes",
     points: Points,
@@ -128,9 +113,7 @@ def _draw(
         _text.write_empty(ax)
         return []
     if chosen.of_episode is None:
-        blue, orange, vermilion = (_style.cycle(ax)[place] for place in (0, 1, 5))
-        everything = np.ones(len(points.values), bool)
-        return [draw_group(ax, points, everything, Colors(blue, vermilion, orange), "", 1, kwargs)]
+        return [draw_all(ax, points, kwargs)]
     members = [chosen.of_episode == code for code in range(len(looks))]
     return [
         draw_group(ax, points, mine, Colors(*[look.color] * 3), look.marker, len(looks), kwargs)
@@ -142,14 +125,7 @@ def _write_legend(panels: _style.Panels, chosen: Groups, drawn: Sequence[Drawn])
     """Name the groups, or else dots, triangles and line."""
     num_rest = sum(one.num_rest for one in drawn)
     if chosen.name is None:
-        (one,) = drawn
-        entries = {
-            f"complete ({one.num_complete:,})": one.num_complete and _legend.dot(one.colors.dots),
-            f"not complete ({num_rest:,})": num_rest and _legend.dot(one.colors.rest, "^", filled=False),
-            f"median of every {one.each:,} complete": one.each and _legend.line(one.colors.line),
-        }
-        entries = {label: artist for label, artist in entries.items() if artist}
-        _legend.write_legend(panels, [*entries.values()], [*entries])
+        _legend.write_legend(panels, *legend_of_all(drawn[0]))
         return
     handles = [_legend.dot(one.colors.dots, one.marker, line=one.colors.line if one.each else None) for one in drawn]
     labels = _legend.group_labels(chosen, [one.num_complete for one in drawn])

@@ -1,0 +1,108 @@
+"""Transitions with where the next one of their episode stands, in whatever order is cheapest to read."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import xarray as xr
+
+from trajlab.dataset.cells import Cells
+from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles, tile_batch
+from trajlab.dataset.flat_blocks import Tile
+from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
+from trajlab.dataset.source import Source
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Successive:
+    """Some transitions, of which many are followed by the next one of their episode in the same batch.
+
+    Attributes
+    ----------
+    batch : FlatBatch
+        Perhaps with places that are no transition: they hold the values of one, and are among `last`.
+    ahead : int
+        How many places after a transition the next one stands.
+    last : array (K,) of int
+        Places at which no transition stands, or one that the next of its episode does not follow, each once. Those
+        of the last `ahead` need not be there.
+    shared : int
+        How many of the first places were in the batch before.
+    """
+
+    batch: FlatBatch
+    ahead: int
+    last: np.ndarray
+    shared: int
+
+
+def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successive]:
+    """Yield every transition, and every pair of neighbours in an episode in exactly one batch.
+
+    Rows of a log are taken as they lie, where the next transition of an environment stands in the next row; all other
+    forms are read in order. Neighbours are steps whose labels differ by one.
+    """
+    fields = list(dict.fromkeys(fields))
+    if not len(Cells.of(ds)):
+        return
+    parts = joined_parts(ds, fields)
+    if parts is not None:
+        for part, locate in parts:
+            for one in iter_successive(part, fields):
+                yield dataclasses.replace(one, batch=locate(one.batch))
+        return
+    found = log_tiles(ds, fields)
+    yield from _in_order(ds, fields) if found is None else _in_log(*found)
+
+
+def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
+    """Yield ordered batches, each with the last transition of the one before in front."""
+    cells = Cells.of(ds)
+    for batch, shared in overlapping(iter_ordered(ds, fields), cells):
+        yield Successive(batch, 1, last_places(batch, cells, len(batch.values[fields[0]])), shared)
+
+
+def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:
+    """Yield tiles of a log, each with the last row of the one before in front where they adjoin."""
+    width = source.view.layout.width
+    table = source.episodes
+    ends = np.sort((table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen])
+    numbers = np.arange(len(chosen))
+    before: Tile | None = None
+    for tile in tiles:
+        adjoins = before is not None and before.stop == tile.start
+        joined = _with_row(before, tile, width) if before is not None and adjoins else tile
+        low, high = np.searchsorted(ends, [joined.start * width, joined.stop * width])
+        last = np.concatenate([ends[low:high] - joined.start * width, joined.absent])
+        batch = tile_batch(joined._replace(values=_without_absent(joined)), numbers)
+        yield Successive(batch, width, last, width if adjoins else 0)
+        before = tile
+
+
+def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
+    """Return a tile with the last row of another one in front."""
+    row = (before.stop - before.start - 1) * width
+    absent = before.absent[np.searchsorted(before.absent, row) :] - row
+
+    return Tile(
+        {name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
+        lambda per_episode: np.concatenate([before.spread(per_episode)[row:], tile.spread(per_episode)]),
+        lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
+        tile.start - 1,
+        tile.stop,
+        np.concatenate([absent, tile.absent + width]),
+    )
+
+
+def _without_absent(tile: Tile) -> dict[str, np.ndarray]:
+    """Return the values of a tile, with those of a transition in place of what is none."""
+    if not len(tile.absent):
+        return tile.values
+    size = len(next(iter(tile.values.values())))
+    holes = np.flatnonzero(tile.absent != np.arange(len(tile.absent)))
+    present = int(holes[0]) if len(holes) else len(tile.absent)
+    assert present < size
+    values = {name: rows.copy() for name, rows in tile.values.items()}
+    for rows in values.values():
+        rows[tile.absent] = rows[present]
+    return values
