@@ -39,6 +39,7 @@ from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
 from trajlab.analysis.milestones import milestones
+from trajlab.analysis.windows import align
 from trajlab.analysis.first_action import first_action_time
 from trajlab.analysis.learning import learning_curve
 
@@ -81,6 +82,7 @@ __all__ = [
     "action_runs",
     "action_saturation",
     "action_transitions",
+    "align",
     "append",
     "autocorrelation",
     "concat",

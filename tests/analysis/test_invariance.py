@@ -34,6 +34,7 @@ STATISTICS = {
     "trace by fraction": lambda ds: tl.state_trace(ds, "obs", align="fraction", parts=5),
     "trace by event": lambda ds: tl.state_trace(ds, "obs", align=tl.event_times(ds, lambda ds: ds["reward"] > 0.5)),
     "events": lambda ds: np.sort(tl.event_times(ds, lambda ds: ds["reward"] > 0.5)["event_time"].values),
+    "windows": lambda ds: tl.state_trace(tl.align(ds, lambda ds: ds["reward"] > 0.5, window=(2, 2)), "obs"),
     "milestones": lambda ds: tl.milestones(ds, {"up": lambda ds: ds["reward"] > 0.5}, by="complete"),
     "first actions": lambda ds: np.sort(tl.first_action_time(ds)["event_time"].values, axis=0),
     "trace by group": lambda ds: tl.state_trace(ds, "reward", by="complete"),

@@ -60,7 +60,7 @@ def _of_one(ds: xr.Dataset, condition: Any, name: str) -> First:
     """Return the first times of one condition; an empty Dataset without fields cannot be asked for it."""
     if is_blank(ds):
         return First((EPISODE,), {}, np.zeros(0), np.zeros(0, np.int64))
-    what = f"condition {name!r}" if name else "condition"
+    what = _said(condition, name)
     reader = ConditionReader(ds, condition, what)
     _check_free(reader.dims, what)
     episodes, width = ds.sizes[EPISODE], int(np.prod(reader.shape, dtype=np.int64))
@@ -74,6 +74,13 @@ def _of_one(ds: xr.Dataset, condition: Any, name: str) -> First:
     shape = (episodes, *reader.shape)
     times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
     return First((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))
+
+
+def _said(condition: Any, name: str) -> str:
+    """Return what errors call a condition."""
+    field = condition if isinstance(condition, str) else ""
+    text = f"condition {name or field!r}" if name or field else "condition"
+    return f"{text} ({field!r})" if name and field not in ("", name) else text
 
 
 class AgentSteps:
