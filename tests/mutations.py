@@ -689,13 +689,13 @@ MUTATIONS = [
     Mutation(
         "raster: thinned",
         "of many episodes the first ones are drawn, and not every so many-th",
-        edit("plot/action_raster.py", "EPISODE: order[::rows]", "EPISODE: order[: -(-len(order) // rows)]"),
+        edit("plot/_pixels.py", "EPISODE: order[::rows]", "EPISODE: order[: -(-len(order) // rows)]"),
         f"{RASTER} -k pixels",
     ),
     Mutation(
         "raster: dead agents",
         "the actions of agents that are done are shown",
-        edit("plot/action_raster.py", "left_out = either(nan, dead)", "left_out = nan"),
+        edit("plot/_pixels.py", "left_out = either(nan, dead)", "left_out = nan"),
         f"{RASTER} -k agents",
     ),
 ]  # fmt: skip
