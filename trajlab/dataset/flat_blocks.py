@@ -151,13 +151,18 @@ def _tile(
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
+    def by_row(per_episode: np.ndarray) -> np.ndarray:
+        return band.spread(per_episode)[:, start - band.first : stop - band.first].T
+
     @by_identity
     def spread(per_episode: np.ndarray) -> np.ndarray:
-        return wanted(band.spread(per_episode)[:, start - band.first : stop - band.first].T.reshape(-1))
+        return wanted(by_row(per_episode).reshape(-1))
 
     @functools.cache
     def time() -> np.ndarray:
-        found = wanted(np.repeat(np.arange(start, stop), band.width)) - spread(begin_rows)
+        steps = np.empty((stop - start, band.width), np.int64)
+        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_rows), out=steps)
+        found = wanted(steps.reshape(-1))
         if every_cell:
             found[absent] = 0
         return found
