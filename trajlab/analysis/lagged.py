@@ -99,9 +99,8 @@ class LagSums:
                 starts, stops = layout.starts[own], layout.stops[own]
                 first, stop = int(starts[0]), int(stops[-1])
                 products = lagged_products(x[first:stop], x[first : stop + layout.gap], layout.gap)
-                edges = [sum_edges(values, starts, stops, layout.gap) for values in (x, squares)]
-                sums = [edges[0][0], edges[0][1], edges[1][0], edges[1][1], products]
-                self._sums[:, code, lags, component] += sums
+                self._sums[:4, code, lags, component] += sum_edges(x, squares, starts, stops, layout.gap)
+                self._sums[4, code, lags, component] += products
         for code in codes:
             own = slice(*np.searchsorted(layout.group, [code, code + 1]))
             self.n[code, lags] += count_pairs(layout.stops[own] - layout.starts[own], layout.gap)
@@ -191,28 +190,33 @@ def lagged_products(earlier: np.ndarray, later: np.ndarray, most: int) -> np.nda
     return out
 
 
-def sum_edges(values: np.ndarray, starts: np.ndarray, stops: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sums of the earlier, and of the later values of all pairs, for lags from 0 to `most`, (most + 1,).
+def sum_edges(values: np.ndarray, squares: np.ndarray, starts: np.ndarray, stops: np.ndarray, most: int) -> np.ndarray:
+    """Return sums over the earlier and the later values of all pairs, and over their squares, (4, most + 1).
 
     Episodes lie from `starts` to `stops`, with `most` zeros or more before and behind each. A value is the earlier one
     of a pair of lag `k` where `k` or more follow it in its episode, and the later one where as many precede it. So
     these are sums of what lies `most` or farther from an end, and of what lies nearer, added place by place: nothing
     is subtracted, and no sum suffers from the size of what it does not hold.
 
-    >>> earlier, later = sum_edges(np.array([0.0, 1.0, 2.0, 4.0, 0.0]), np.array([1]), np.array([4]), 1)
-    >>> earlier, later
-    (array([7., 3.]), array([7., 6.]))
+    >>> values = np.array([0.0, 1.0, 2.0, 4.0, 0.0])
+    >>> sum_edges(values, values**2, np.array([1]), np.array([4]), 1)
+    array([[ 7.,  3.],
+           [ 7.,  6.],
+           [21.,  5.],
+           [21., 20.]])
     """
     is_long = stops - starts > most
     first, stop = starts[is_long], stops[is_long]
-    earlier, later = np.zeros(most + 1), np.zeros(most + 1)
-    earlier[0] = sum_between(values, first, stop - most)
-    later[0] = sum_between(values, first + most, stop)
+    out = np.zeros((4, most + 1))
+    for row, far in enumerate((values, squares)):
+        out[2 * row, 0] = sum_between(far, first, stop - most)
+        out[2 * row + 1, 0] = sum_between(far, first + most, stop)
     if most:
         windows = sliding_window_view(values, most)
-        earlier[1:] = windows[stops - most].sum(axis=0)
-        later[1:] = windows[starts].sum(axis=0)[::-1]
-    return np.cumsum(earlier)[::-1], np.cumsum(later)[::-1]
+        for row, near in enumerate((windows[stops - most], windows[starts][:, ::-1])):
+            out[row, 1:] = near.sum(axis=0)
+            out[2 + row, 1:] = np.einsum("ij,ij->j", near, near)
+    return np.cumsum(out, axis=1)[:, ::-1]
 
 
 def sum_between(values: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> float:

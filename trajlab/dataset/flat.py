@@ -11,11 +11,11 @@ import xarray as xr
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat_array import FlatArray
-from trajlab.dataset.flat_blocks import Tile, common_source, read_blocks
+from trajlab.dataset.flat_blocks import Tile, common_source, place_blocks, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
 from trajlab.dataset.parts import padded_ranges, stored_chunk
-from trajlab.dataset.source import Source
+from trajlab.dataset.source import FieldArray, IterationArray, Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -269,9 +269,18 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
     cells = Cells.of(ds)
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
-    if not fields:
+    if not fields or not len(cells):
         return out
-    first = cells.offsets[:-1].astype(np.int32 if len(cells) < 2**31 else np.int64)
+    variables = {name: _checked(ds, name) for name in fields}
+    bases = {name: lazy_base(variable) for name, variable in variables.items()}
+    arrays = {
+        name: base[0] for name, base in bases.items() if base and isinstance(base[0], FieldArray | IterationArray)
+    }
+    found = _whole_source(variables, cells) if len(arrays) == len(fields) else None
+    first = cells.offsets[:-1]
+    if found is not None:
+        place_blocks(*found, arrays, first, out)
+        return out
     for batch in iter_flat(ds, fields):
         places = _places(batch, cells, first, len(batch.values[fields[0]]))
         for name in fields:

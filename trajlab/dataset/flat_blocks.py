@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
 BAND_TILES = 8
 """Tiles labelled at once: more would not stay in the cache when they are turned, fewer look for episodes more often."""
+MAX_BYTES = 2**25
+"""Bytes that some rows of one field may take where they are put in order."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -165,15 +167,45 @@ def _tile(
         base = lazy_base(variable)
         assert base is not None
         assert isinstance(base[0], PerTransition)
-        if isinstance(base[0], FieldArray):
-            rows = source.view.read_rows(base[0].field.name, block, start, stop)
+        if isinstance(base[0], FieldArray | IterationArray):
+            rows = _rows_of(source, base[0], block, start, stop)
             values[name] = wanted(rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:]))
-        elif isinstance(base[0], IterationArray):
-            values[name] = wanted(np.repeat(source.iteration_of(np.arange(start, stop)), band.width))
         else:
             whole = (slice(None),) * (variable.ndim - 2)
             values[name] = base[0].recorded(spread(chosen), time(), whole)
     return Tile(values, spread, time, start, stop, absent)
+
+
+def _rows_of(source: Source, array: FieldArray | IterationArray, block: Block, start: int, stop: int) -> np.ndarray:
+    """Return rows `start` to `stop` of the log (rows, width, ...), perhaps a view that must not be written."""
+    if isinstance(array, FieldArray):
+        return source.view.read_rows(array.field.name, block, start, stop)
+    iteration = source.iteration_of(np.arange(start, stop))
+    return np.broadcast_to(iteration[:, np.newaxis], (stop - start, source.view.layout.width))
+
+
+def place_blocks(
+    source: Source,
+    chosen: np.ndarray,
+    arrays: Mapping[Hashable, FieldArray | IterationArray],
+    first: np.ndarray,
+    out: Mapping[Hashable, np.ndarray],
+) -> None:
+    """Write the transitions of some episodes to `out`, each episode from the place that `first` has for it.
+
+    Columns of the log are taken one after the other: in each the transitions of an episode stand as they will in `out`.
+    """
+    table, width = source.episodes.take(chosen), source.view.layout.width
+    cell_bytes = max(array.dtype.itemsize * int(np.prod(array.shape[2:])) for array in arrays.values())
+    step = max(1, min(2 * TILE_CELLS, MAX_BYTES // max(cell_bytes, 1)) // width)
+    for block, begin, end in source.view.spans():
+        for start in range(begin, end, step):
+            band = _Band(table, start, min(start + step, end), width)
+            cells, places = band.places(first)
+            for name, array in arrays.items() if len(places) else ():
+                rows = _rows_of(source, array, block, start, band.end).swapaxes(0, 1)
+                columns = rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
+                out[name][places] = columns if cells is None else columns[cells]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -216,6 +248,21 @@ class _Band:
         counts = np.empty(2 * len(which) + 1, np.int64)
         counts[0::2], counts[1::2] = self._gaps[1], finish - begin
         return np.repeat(values, counts).reshape(self.width, self.end - self.first)
+
+    def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
+
+        None for the cells where all of them are.
+        """
+        which, begin, finish = self._runs
+        counts = finish - begin
+        before = np.cumsum(counts) - counts
+        rows = self.end - self.first
+        time = begin - self.table.column[which] * rows + self.first - self.table.start[which]
+        numbers = np.arange(counts.sum())
+        places = numbers + np.repeat(first[which] + time - before, counts)
+        cells = None if len(numbers) == rows * self.width else numbers + np.repeat(begin - before, counts)
+        return cells, places
 
     @functools.cached_property
     def _absent(self) -> np.ndarray:
