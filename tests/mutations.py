@@ -51,6 +51,10 @@ BUFFER = "tests/buffer/test_against_reference.py"
 ALIVE = "tests/agents/test_alive.py"
 STATISTICS = "tests/agents/test_statistics.py"
 PAIRS = "tests/analysis/test_action_transitions.py"
+NGRAMS = "tests/analysis/test_action_ngrams.py"
+RUNS = "tests/analysis/test_action_runs.py"
+ENTROPY = "tests/analysis/test_action_entropy.py"
+RASTER = "tests/plot/test_plot_action_raster.py"
 EPISODE_FIELDS = "tests/recorder/test_episode_fields.py"
 AXES = "tests/recorder/test_axes.py"
 
@@ -615,6 +619,84 @@ MUTATIONS = [
         "actions of agents that are done have a share",
         edit("analysis/action_rates.py", "steps), either(missing, dead)))", "steps), missing))"),
         f"{STATISTICS} -k pairs_and_rates",
+    ),
+    Mutation(
+        "n-grams: over an edge",
+        "the last actions of an episode and the first of the next one are an n-gram",
+        edit("analysis/coded_rows.py", "follows[last_places(batch, cells, len(codes))] = False", "pass"),
+        f"{NGRAMS} -k edge",
+    ),
+    Mutation(
+        "n-grams: between batches",
+        "n-grams that lie in two batches are counted twice",
+        edit("analysis/action_ngrams.py", "first = max(batch.shared - coder.n + 1, 0)", "first = 0"),
+        f"{NGRAMS} -k batches_end",
+    ),
+    Mutation(
+        "n-grams: halves",
+        "of a long n-gram that is written as two halves the overlap is told twice",
+        edit("analysis/grams.py", "last[:, 2 * self.half.n - self.n :]", "last"),
+        f"{NGRAMS} -k any_length",
+    ),
+    Mutation(
+        "n-grams: ties",
+        "n-grams of equal count stand in any order",
+        edit("analysis/action_ngrams.py", "enough[np.argsort(-counts[enough], kind=\"stable\")][:most]", "enough[np.argsort(counts[enough])][::-1][:most]"),
+        f"{NGRAMS} -k top",
+    ),
+    Mutation(
+        "n-grams: late values",
+        "a value that the first batch had not is taken for its neighbour",
+        edit("analysis/coded_rows.py", "if codes.min() < 0:", "if False:"),
+        f"{NGRAMS} -k come_late",
+    ),
+    Mutation(
+        "runs: truncated",
+        "the last run of a truncated episode is taken for one that ended",
+        edit("analysis/action_runs.py", "(TERMINATED, DONE)) & is_last", "(TERMINATED, DONE, \"truncated\")) & is_last"),
+        f"{RUNS} -k truncated",
+    ),
+    Mutation(
+        "runs: between batches",
+        "a run that goes on in the next batch begins anew there",
+        edit("analysis/runs.py", "length[at_first] += start - self._start[of]", "pass"),
+        f"{RUNS} -k batches_end",
+    ),
+    Mutation(
+        "runs: group",
+        "the step in which a batch begins decides the group of a run from before",
+        edit("analysis/runs.py", "of_first[at_first] = self._group[of]", "pass"),
+        f"{RUNS} -k batches_end",
+    ),
+    Mutation(
+        "runs: beside NaN",
+        "a run beside a NaN is taken for one that ended",
+        edit("analysis/action_runs.py", "after[:-1] |= batch.nan[1:] & follows", "pass"),
+        f"{RUNS} -k nan",
+    ),
+    Mutation(
+        "entropy: window",
+        "a window begins one step late",
+        edit("analysis/action_entropy.py", "first = np.searchsorted(time, time - window // 2)", "first = np.searchsorted(time, time - window // 2 + 1)"),
+        f"{ENTROPY} -k window",
+    ),
+    Mutation(
+        "entropy: window of none",
+        "a window tells of a step at which no episode is alive",
+        edit("analysis/action_entropy.py", "return np.where(there, (until", "return np.where(True, (until"),
+        f"{ENTROPY} -k fills_no_step",
+    ),
+    Mutation(
+        "raster: thinned",
+        "of many episodes the first ones are drawn, and not every so many-th",
+        edit("plot/_pixels.py", "EPISODE: order[::rows]", "EPISODE: order[: -(-len(order) // rows)]"),
+        f"{RASTER} -k pixels",
+    ),
+    Mutation(
+        "raster: dead agents",
+        "the actions of agents that are done are shown",
+        edit("plot/_pixels.py", "left_out = either(nan, dead)", "left_out = nan"),
+        f"{RASTER} -k agents",
     ),
 ]  # fmt: skip
 

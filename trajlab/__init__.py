@@ -38,6 +38,9 @@ from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
 from trajlab.analysis.events import event_times
+from trajlab.analysis.milestones import milestones
+from trajlab.analysis.windows import align
+from trajlab.analysis.first_action import first_action_time
 from trajlab.analysis.learning import learning_curve
 
 # Plot
@@ -61,6 +64,8 @@ from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
 from trajlab.plot.learning import plot_learning_curve
 from trajlab.plot.overview import plot_overview
+from trajlab.plot.milestones import plot_milestones
+from trajlab.plot.first_action import plot_first_action_time
 
 __version__ = version("trajlab")
 
@@ -77,16 +82,19 @@ __all__ = [
     "action_runs",
     "action_saturation",
     "action_transitions",
+    "align",
     "append",
     "autocorrelation",
     "concat",
     "episode",
     "episode_table",
     "event_times",
+    "first_action_time",
     "from_episodes",
     "from_rollout",
     "init_buffer",
     "learning_curve",
+    "milestones",
     "occupancy",
     "outcomes",
     "outliers",
@@ -100,7 +108,9 @@ __all__ = [
     "plot_action_saturation",
     "plot_action_transitions",
     "plot_autocorrelation",
+    "plot_first_action_time",
     "plot_learning_curve",
+    "plot_milestones",
     "plot_occupancy",
     "plot_outcomes",
     "plot_overview",

@@ -118,6 +118,7 @@ SIDE = "side"
 SIDES = ("low", "inside", "high")
 CLIPPED = "clipped"
 MEAN_DIFFERENCE = "mean_difference"
+NUM_REACHED = "num_reached"
 
 HISTOGRAM_NAMES = frozenset({VALUE, LABEL, BIN, BIN_LEFT, BIN_RIGHT, COUNT, SHARE})
 """Names that a histogram has for itself."""
@@ -147,6 +148,10 @@ SATURATION_NAMES = frozenset({SIDE, COUNT, SHARE, CLIPPED, MEAN_DIFFERENCE})
 """Names that shares of actions at their bounds have for themselves."""
 AUTOCORRELATION_NAMES = frozenset({AUTOCORRELATION, LAG, N})
 """Names that an autocorrelation has for itself."""
+EVENT_NAMES = frozenset({EVENT, EVENT_TIME, REACHED, CENSORED})
+"""Names that times of events have for themselves."""
+MILESTONE_NAMES = frozenset({EVENT, SHARE, N, MEDIAN, NUM_REACHED})
+"""Names that milestones have for themselves."""
 RESULT_NAMES = frozenset[str]().union(
     HISTOGRAM_NAMES,
     TRACE_NAMES,
@@ -162,6 +167,8 @@ RESULT_NAMES = frozenset[str]().union(
     ACTION_GRID_NAMES,
     SATURATION_NAMES,
     AUTOCORRELATION_NAMES,
+    EVENT_NAMES,
+    MILESTONE_NAMES,
 )
 """Names that results over groups have for themselves."""
 

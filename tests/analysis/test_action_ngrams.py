@@ -188,6 +188,13 @@ def test_values_that_come_late(monkeypatch):
     }
 
 
+@pytest.mark.parametrize(("first", "late"), [((0, 4), 2), ((0, 100_000), 2), (("a", "c"), "b")])
+def test_values_that_come_late_between_others(monkeypatch, first, late):
+    monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", 2)
+    ds = tl.from_episodes([{"action": np.array(rows)} for rows in (first, (late, first[0]), (late, late))]).load()
+    assert counted(tl.action_ngrams(ds)) == {first: 1, (late, first[0]): 1, (late, late): 1}
+
+
 def test_the_first_action_decides_the_group():
     ds = make_dataset([4, 1, 6, 2, 6, 3]).load()
     table = tl.action_ngrams(ds, n=3, by="flag", top=None)

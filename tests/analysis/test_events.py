@@ -172,7 +172,7 @@ def test_nan_is_reported():
     ds = tl.from_episodes([{"hit": np.array([False, True])}, {"hit": np.array([False, False])}]).load()
     hit = ds["hit"].astype(object)
     hit[0, 0] = np.nan
-    with pytest.warns(UserWarning, match="condition: 1 values are NaN and taken for False"):
+    with pytest.warns(UserWarning, match="condition 'hit': 1 values are NaN and taken for False"):
         events = tl.event_times(ds.assign(hit=hit), "hit")
     np.testing.assert_equal(events["event_time"].values, [1, np.nan])
 
@@ -202,8 +202,9 @@ DS = climbing(3, 2)
     [
         ("heigth", KeyError, "Did you mean 'height'"),
         ("length", KeyError, "not over"),
-        ("height", ValueError, "condition has dtype int64; expected bools"),
+        ("height", ValueError, "condition 'height' has dtype int64; expected bools"),
         ({"up": lambda ds: ds["height"]}, ValueError, "condition 'up' has dtype int64; expected bools"),
+        ({"up": "height"}, ValueError, r"condition 'up' \('height'\) has dtype int64"),
         (3, TypeError, "condition is of type int"),
         (lambda ds: True, TypeError, "condition returned bool"),
         (lambda ds: ds["length"] > 2, ValueError, "has dims .'episode',.; expected"),

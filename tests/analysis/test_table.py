@@ -155,6 +155,10 @@ def test_agents(row):
         with pytest.raises(KeyError, match="did you mean|Did you mean"):
             call(ds, "reward", "state")
         return
+    if row["agents"] == "no":
+        with pytest.raises(ValueError, match="'agent'"):
+            call(ds, "flag")
+        return
     field = "flag" if row["discrete"] == "bools" else "reward" if "return" in row["function"] else "action"
     result = call(ds, field, "state") if "state" in call.__code__.co_varnames else call(ds, field)
     assert "agent" in (result.columns if hasattr(result, "columns") else result.dims)

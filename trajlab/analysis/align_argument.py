@@ -1,25 +1,55 @@
 """What `align=`, `window=` and `parts=` of a trace mean."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import Align, Alignment, FromEvent, FromStart
+from trajlab.analysis.alignment import Align, Alignment, FromEvent, FromStart, InWindows
+from trajlab.analysis.common import field_of
+from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.events import event_times
 from trajlab.analysis.fraction import InParts
+from trajlab.analysis.groups import Groups, make_episode_groups, make_groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
+from trajlab.dataset.fields import resolve_field
 from trajlab.dataset.schema import require_whole
+from trajlab.dataset.windows import as_steps, is_windows
 from trajlab.errors import check_option
-from trajlab.names import ALIGN_ATTR, COMPLETE, CUT, END_REASON, EPISODE, EVENT, EVENT_TIME, LEFT_OUT_ATTR, LENGTH
+from trajlab.names import (
+    ALIGN_ATTR,
+    COMPLETE,
+    CUT,
+    END_REASON,
+    EPISODE,
+    EVENT,
+    EVENT_TIME,
+    LEFT_OUT_ATTR,
+    LENGTH,
+    TIME,
+)
 
 WINDOW = (50, 50)
 """Steps before and after an event at most, where none are given."""
 PARTS = 50
 
+AlignArgument = Align | xr.Dataset | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
 WindowArgument = Sequence[int] | None
+
+
+def traced_field(ds: xr.Dataset, field: str, by: str | None) -> tuple[xr.Dataset, str]:
+    """Return the Dataset of a trace, once it has what that needs, and the field of it that is meant."""
+    if is_windows(ds):
+        return ds, resolve_field(as_steps(ds), field)
+    return field_of(ds, field, along=by)
+
+
+def trace_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument) -> Groups:
+    """Return the groups of a trace; those of windows are of episodes."""
+    return make_episode_groups(ds, by, groups) if is_windows(ds) else make_groups(ds, by, groups)
 
 
 def choose_alignment(
@@ -35,6 +65,10 @@ def choose_alignment(
     kind = align if isinstance(align, str) else "event"
     if isinstance(align, str):
         check_option("align", align, Align)
+    if is_windows(ds):
+        if kind != "start" or window is not None or parts is not None:
+            raise ValueError("the Dataset is aligned already; expected no align=, window= or parts=")
+        return ds, InWindows.of(ds), {ALIGN_ATTR: "event", LEFT_OUT_ATTR: int(ds.attrs.get(LEFT_OUT_ATTR, 0))}
     if window is not None and kind != "event":
         raise ValueError(f"window={window!r} goes with the times of an event: align=tl.event_times(ds, condition)")
     if parts is not None and kind != "fraction":
@@ -46,7 +80,7 @@ def choose_alignment(
     elif kind == "fraction":
         chosen, alignment, left_out = _in_parts(ds, name, parts)
     else:
-        chosen, alignment, left_out = _at_event(ds, origins_of(ds, align, "align="), window)
+        chosen, alignment, left_out = _at_event(ds, event_origins(ds, align, "align="), window)
     return chosen, alignment, {ALIGN_ATTR: kind, LEFT_OUT_ATTR: left_out}
 
 
@@ -93,10 +127,11 @@ def _at_event(ds: xr.Dataset, times: np.ndarray, window: Any) -> tuple[xr.Datase
     chosen, left_out = _chosen(ds, ~np.isnan(times))
     origin = times[~np.isnan(times)].astype(np.int64)
     cells = Cells.of(chosen)
-    return chosen, FromEvent(cells, origin, lags_of(cells, origin, window), "steps from the event"), left_out
+    lags = event_lags(cells, np.arange(len(origin)), origin, window)
+    return chosen, FromEvent(cells, origin, lags, "steps from the event"), left_out
 
 
-def lags_of(cells: Cells, origin: np.ndarray, window: Any) -> np.ndarray:
+def event_lags(cells: Cells, episodes: np.ndarray, origin: np.ndarray, window: Any) -> np.ndarray:
     """Return the lags of a window; without one at most `WINDOW`, and not beyond what the episodes hold."""
     given = check_window(window)
     if given is not None:
@@ -104,7 +139,7 @@ def lags_of(cells: Cells, origin: np.ndarray, window: Any) -> np.ndarray:
     if not len(origin) or not len(cells.labels):
         return np.arange(1)
     first = int(cells.labels[0]) - int(origin.max())
-    last = int((cells.labels[np.maximum(cells.counts - 1, 0)] - origin).max())
+    last = int((cells.labels[np.maximum(cells.counts[episodes] - 1, 0)] - origin).max())
     return np.arange(max(min(first, 0), -WINDOW[0]), min(max(last, 0), WINDOW[1]) + 1)
 
 
@@ -114,17 +149,21 @@ def _chosen(ds: xr.Dataset, kept: np.ndarray) -> tuple[xr.Dataset, int]:
     return (ds.isel({EPISODE: np.flatnonzero(kept)}) if left_out else ds), left_out
 
 
-def origins_of(ds: xr.Dataset, events: Any, what: str) -> np.ndarray:
+def event_origins(ds: xr.Dataset, events: Any, what: str) -> np.ndarray:
     """Return the time of an event in each episode (episode,), float64, NaN where there is none.
 
     Parameters
     ----------
     ds : Dataset
-    events : Dataset or DataArray
-        A result of `event_times` for one event, or its `event_time`; of at least the episodes of `ds`, by label.
+    events : Dataset, DataArray, or condition
+        A result of `event_times` for one event, or its `event_time`; of at least the episodes of `ds`, by label. Or
+        the condition of the event.
     what : str
         What asks, for texts.
     """
+    is_array = isinstance(events, xr.DataArray)
+    if isinstance(events, str) or (is_array and TIME in events.dims) or (callable(events) and not is_array):
+        events = event_times(ds, events)
     times = _single_event(events, what)
     numbers = ds[EPISODE].values
     places = times.indexes[EPISODE].get_indexer(numbers) if EPISODE in times.indexes else np.full(len(numbers), -1)
@@ -146,7 +185,7 @@ def _single_event(events: Any, what: str) -> xr.DataArray:
     times = events[EVENT_TIME] if isinstance(events, xr.Dataset) and EVENT_TIME in events else events
     if not isinstance(times, xr.DataArray) or times.dtype.kind not in "iuf" or EPISODE not in times.dims:
         raise TypeError(
-            f"{what}expected the times of an event, as tl.event_times(ds, condition) returns them; "
+            f"{what}expected the times of an event, as tl.event_times(ds, condition) returns them, or its condition; "
             f"got {type(events).__name__}"
         )
     if times.dims != (EPISODE,):

@@ -10,7 +10,8 @@ import xarray as xr
 
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.names import LAG, TIME
+from trajlab.dataset.windows import iter_windows
+from trajlab.names import LAG, MASK, TIME
 
 Align = Literal["start", "end", "fraction"]
 """What a trace may be aligned by, beside the times of an event."""
@@ -65,9 +66,13 @@ class Alignment(abc.ABC):
         """Return the dtype in which rows of a field are held; bools that `where` turned to objects become floats."""
         return np.dtype(np.float64) if dtype.kind == "O" else dtype
 
-    def batches(self, ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
-        """Yield what `places` gives places to, as `iter_flat` does."""
+    def transitions(self, ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
+        """Yield what `at` tells of where it stands, as `iter_flat` does."""
         return iter_flat(ds, fields)
+
+    def batches(self, ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
+        """Yield what `places` gives places to."""
+        return self.transitions(ds, fields)
 
     @abc.abstractmethod
     def places(self, batch: FlatBatch) -> np.ndarray:
@@ -217,3 +222,58 @@ class FromEvent(Alignment):
         """Return that of some episodes."""
         cells = dataclasses.replace(self.cells, counts=self.cells.counts[episodes])
         return dataclasses.replace(self, cells=cells, origin=self.origin[episodes])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class InWindows(Alignment):
+    """Steps stand where a Dataset of windows has them."""
+
+    lags: np.ndarray
+    lag_attrs: dict[Any, Any]
+    num_transitions: int
+
+    dim: ClassVar[str] = LAG
+
+    @classmethod
+    def of(cls, ds: xr.Dataset) -> "InWindows":
+        """Return that of a Dataset that `align` made."""
+        return cls(ds[LAG].values, ds[LAG].attrs, int(ds[MASK].values.sum()))
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Steps from the event."""
+        return self.lags
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of `lag`."""
+        return self.lag_attrs
+
+    @property
+    def most_rows(self) -> int:
+        """All transitions."""
+        return self.num_transitions
+
+    def transitions(self, ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
+        """Yield transitions whose `time` is the position along `lag`."""
+        return iter_windows(ds, fields)
+
+    def places(self, batch: FlatBatch) -> np.ndarray:
+        """Return the position along `lag`."""
+        return batch.time
+
+    def at(self, batch: FlatBatch) -> np.ndarray:
+        """Return the steps from the event."""
+        return self.lags[batch.time]
+
+    def count(self, group: np.ndarray, size: int) -> None:
+        """Tell nothing: the mask does."""
+
+    def narrowed(self, ds: xr.Dataset, start: int, stop: int) -> tuple[xr.Dataset, "InWindows"]:
+        """Return a range of lags."""
+        part = ds.isel({LAG: slice(start, stop)})
+        return part, InWindows.of(part)
+
+    def take(self, episodes: np.ndarray) -> "InWindows":
+        """Return the same."""
+        return self

@@ -12,6 +12,7 @@ import xarray as xr
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
+from trajlab.dataset.windows import is_windows
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -19,6 +20,7 @@ from trajlab.names import (
     EPISODE,
     FIELD_ATTR,
     MADE_BY_ATTR,
+    MASK,
     NUM_COMPLETE_ATTR,
     NUM_CUT_ATTR,
     NUM_EPISODES_ATTR,
@@ -113,7 +115,7 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
         NUM_COMPLETE_ATTR: int(ds[COMPLETE].values.sum()),
         NUM_CUT_ATTR: int((ds[END_REASON].values == CUT).sum()),
         NUM_START_UNSEEN_ATTR: int((~ds[START_SEEN].values).sum()),
-        NUM_TRANSITIONS_ATTR: len(Cells.of(ds)),
+        NUM_TRANSITIONS_ATTR: int(ds[MASK].values.sum()) if is_windows(ds) else len(Cells.of(ds)),
     }
 
 

@@ -1,27 +1,14 @@
 """When something first happens in each episode."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import is_blank, made_by
-from trajlab.analysis.conditions import ConditionReader, Conditions, condition_text, named_conditions
-from trajlab.analysis.first import NEVER, lower_to
-from trajlab.dataset.cells import Cells
-from trajlab.dataset.schema import require_whole, validate
-from trajlab.names import (
-    CENSORED,
-    CUT,
-    END_REASON,
-    EPISODE,
-    EVENT,
-    EVENT_TIME,
-    REACHED,
-    TIME,
-    TRUNCATED,
-)
+from trajlab.analysis.common import made_by
+from trajlab.analysis.conditions import Conditions
+from trajlab.analysis.first_times import First, find_first
+from trajlab.names import CENSORED, EPISODE, EVENT_TIME, REACHED, TIME
 
 
 def event_times(ds: xr.Dataset, condition: Conditions) -> xr.Dataset:
@@ -73,101 +60,27 @@ def event_times(ds: xr.Dataset, condition: Conditions) -> xr.Dataset:
     >>> events["event_time"].values, events["censored"].values
     (array([ 1., nan]), array([False, False]))
     """
-    validate(ds)
-    require_whole(ds, "event_times")
-    conditions, is_named = named_conditions(condition)
-    found = {name: _first_times(ds, one, name) for name, one in conditions.items()}
-    text = ", ".join(name or condition_text(one) for name, one in conditions.items())
-    return _labelled(ds, found if is_named else found[""], made_by(ds, "event_times", text))
+    first, text = find_first(ds, condition, "event_times")
+    return events_dataset(ds, first, made_by(ds, "event_times", text))
 
 
-class First(NamedTuple):
-    """First times of an event, or of several components of one.
-
-    Attributes
-    ----------
-    dims : tuple of str
-        Those behind `episode`.
-    coords : mapping
-        Coordinates of those dims.
-    times : array (episode, ...) float64
-        NaN where it was not reached.
-    ended : array (episode, ...) of bool
-        Whether what could reach it ended before the episode did, as an agent does.
-    """
-
-    dims: tuple[str, ...]
-    coords: Mapping[Any, Any]
-    times: np.ndarray
-    ended: np.ndarray
-
-
-def _first_times(ds: xr.Dataset, condition: Any, name: str) -> First:
-    """Return the first times of one condition; an empty Dataset without fields cannot be asked for it."""
-    if is_blank(ds):
-        return First((), {}, np.zeros(0), np.zeros(0, bool))
-    what = f"condition {name!r}" if name else "condition"
-    reader = ConditionReader(ds, condition, what)
-    _check_free(reader.dims, what)
-    episodes, width = ds.sizes[EPISODE], int(np.prod(reader.shape, dtype=np.int64))
-    smallest = np.full(episodes * width, NEVER)
-    steps = np.zeros(episodes * reader.alive.num_agents, np.int64)
-    for held in reader:
-        cell = np.flatnonzero(held.holds)
-        row = cell if width == 1 else cell // width
-        lower_to(smallest, held.episode[row] * width + (cell - row * width), held.time[row])
-        if held.takes_part is not None:
-            index = held.episode[:, np.newaxis] * reader.alive.num_agents + np.arange(reader.alive.num_agents)
-            steps += np.bincount(index[held.takes_part], minlength=len(steps))
-    shape = (episodes, *reader.shape)
-    ended = np.zeros(shape, bool)
-    if reader.alive.needed:
-        is_over = steps.reshape(episodes, -1) < Cells.of(ds).counts[:, np.newaxis]
-        ended |= is_over.reshape(_as_agents(is_over, reader))
-    times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
-    return First(reader.dims, reader.coords, times, ended)
-
-
-def _as_agents(of_agent: np.ndarray, reader: ConditionReader) -> tuple[int, ...]:
-    """Return the shape in which values (episode, agent) go with those of a condition's own dims."""
-    own = [1] * len(reader.shape)
-    if reader.alive.axis is not None:
-        own[reader.alive.axis] = of_agent.shape[1]
-    return (len(of_agent), *own)
-
-
-def _check_free(dims: tuple[str, ...], what: str) -> None:
-    taken = [dim for dim in dims if dim in (EVENT, EVENT_TIME, REACHED, CENSORED)]
-    if taken:
-        raise ValueError(f"{what} has the dim {taken[0]!r}, a name that the result uses itself; rename it first")
-
-
-def _joined(found: Mapping[str, First]) -> First:
-    """Return several events as one array; raise ValueError where they have different dims."""
-    dims = {name: one.dims for name, one in found.items()}
-    shapes = {one.times.shape for one in found.values()}
-    if len(set(dims.values())) > 1 or len(shapes) > 1:
-        said = ", ".join(f"{name!r} has {own} beside 'episode'" for name, own in dims.items())
-        raise ValueError(f"conditions of one mapping have to have the same dims; {said}. Ask for them one by one")
-    some = next(iter(found.values()))
-    times = np.stack([one.times for one in found.values()])
-    ended = np.stack([one.ended for one in found.values()])
-    return First(some.dims, {**some.coords, EVENT: list(found)}, times, ended)
-
-
-def _labelled(ds: xr.Dataset, found: First | Mapping[str, First], attrs: dict[str, Any]) -> xr.Dataset:
+def events_dataset(ds: xr.Dataset, first: First, attrs: dict[str, Any]) -> xr.Dataset:
     """Return first times as a Dataset, with what is known of the episodes."""
-    lead = (EPISODE,) if isinstance(found, First) else (EVENT, EPISODE)
-    first = found if isinstance(found, First) else _joined(found)
-    dims = (*lead, *first.dims)
-    is_open = np.isin(ds[END_REASON].values.astype(str), (CUT, TRUNCATED))
     reached = ~np.isnan(first.times)
-    censored = ~reached & ~first.ended & is_open.reshape(-1, *([1] * len(first.dims)))
-    units = {"units": str(ds[TIME].attrs.get("units", "steps"))}
+    censored = ~reached & first.is_open(ds)
     variables = {
-        EVENT_TIME: (dims, first.times, {"long_name": "time of the event", **units}),
-        REACHED: (dims, reached, {"long_name": "whether the event was reached"}),
-        CENSORED: (dims, censored, {"long_name": "whether the event might have come later"}),
+        EVENT_TIME: (first.dims, first.times, {"long_name": "time of the event", **time_units(ds)}),
+        REACHED: (first.dims, reached, {"long_name": "whether the event was reached"}),
+        CENSORED: (first.dims, censored, {"long_name": "whether the event might have come later"}),
     }
-    kept = {name: coord for name, coord in ds.coords.items() if coord.dims == (EPISODE,)}
-    return xr.Dataset(variables, {**first.coords, **kept}, attrs)
+    return xr.Dataset(variables, {**first.coords, **episode_coords(ds)}, attrs)
+
+
+def time_units(ds: xr.Dataset) -> dict[str, str]:
+    """Return the units of `time`."""
+    return {"units": str(ds[TIME].attrs.get("units", "steps"))}
+
+
+def episode_coords(ds: xr.Dataset) -> dict[Any, xr.DataArray]:
+    """Return what is known of each episode."""
+    return {name: coord for name, coord in ds.coords.items() if coord.dims == (EPISODE,)}

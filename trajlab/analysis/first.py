@@ -18,10 +18,8 @@ def lower_to(smallest: np.ndarray, index: np.ndarray, values: np.ndarray) -> Non
     >>> smallest
     array([3, 7])
     """
-    index, values = index[::-1], values[::-1]
-    while True:
-        smaller = values < smallest[index]
-        if not smaller.any():
-            return
-        index, values = index[smaller], values[smaller]
+    lower = np.flatnonzero(smallest.take(index) > values)[::-1]
+    while len(lower):
+        index, values = index[lower], values[lower]
         smallest[index] = values
+        lower = np.flatnonzero(smallest.take(index) > values)

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.align_argument import WindowArgument, choose_alignment
-from trajlab.analysis.alignment import Align, Alignment
+from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choose_alignment, trace_groups, traced_field
+from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.alive import alive_index, count_alive, place_of
-from trajlab.analysis.common import as_rows, field_of, require_free_dims, require_numeric
+from trajlab.analysis.common import as_rows, require_free_dims, require_numeric
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.fraction import InParts
 from trajlab.analysis.groups import Groups, make_groups, refuse_time
@@ -34,7 +34,7 @@ def state_trace(
     by: str | None = None,
     quantiles: Numbers | Literal[False] | None = DEFAULT_QUANTILES,
     groups: GroupsArgument = None,
-    align: Align | xr.Dataset | xr.DataArray = "start",
+    align: AlignArgument = "start",
     window: WindowArgument = None,
     parts: int | None = None,
 ) -> xr.Dataset:
@@ -56,6 +56,7 @@ def state_trace(
     Parameters
     ----------
     ds : Dataset
+        Or the windows that `align` made, over which the trace then goes.
     field : str
         Of bools or numbers, with any dims of its own.
     by, groups
@@ -73,8 +74,8 @@ def state_trace(
         where transition `t` of `L` counts as far as it covers the part, from ``t / L`` to ``(t + 1) / L``: an
         episode shorter than the parts has a value in each, too, and all weigh the same everywhere.
 
-        The times of an event, as `event_times` returns them: by the event, at `lag` 0. Episodes that never reached
-        it are left out.
+        The times of an event, as `event_times` returns them, or its condition (a function, or an array of bools): by
+        the event, at `lag` 0. Episodes that never reached it are left out.
     window : (int, int), optional
         Steps before and after an event, both with it; by default at most 50.
     parts : int, optional
@@ -112,9 +113,9 @@ def state_trace(
     >>> tl.state_trace(ds, "height", align="end")["mean"].to_series().to_dict()
     {-1: 1.0, 0: 4.0}
     """
-    ds, name = field_of(ds, field, along=by)
+    ds, name = traced_field(ds, field, by)
     ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
-    return grouped_trace(ds, name, make_groups(ds, by, groups), quantiles, alignment).assign_attrs(attrs)
+    return grouped_trace(ds, name, trace_groups(ds, by, groups), quantiles, alignment).assign_attrs(attrs)
 
 
 def grouped_trace(

@@ -10,7 +10,6 @@ import xarray as xr
 from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.common import as_rows
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.views import unknown_episode
 from trajlab.names import EPISODE
 from trajlab.plot import _style
@@ -45,7 +44,7 @@ def single_lines(
     part, alignment = ds.isel({EPISODE: which}), alignment.take(which)
     alive = AliveRows.of(part, name)
     found = []
-    for batch in iter_flat(part, [name, *alive.needed]):
+    for batch in alignment.transitions(part, [name, *alive.needed]):
         rows, dead = as_rows(batch.values[name]).astype(np.float64), alive.missing(batch, batch.values[name].shape)
         found.append((batch.episode, alignment.at(batch), rows if dead is None else np.where(dead, np.nan, rows)))
     grey = _style.neutral(panels.axes[0])

@@ -197,5 +197,10 @@ def looks_of(ds: xr.Dataset, panels: Panels, groups: Groups) -> list[Look]:
 
         ends = (0.2, 1.0) if is_dark(ax) else (0.0, 0.87)
         return [Look(color) for color in matplotlib.colormaps["viridis"](np.linspace(*ends, groups.size))]
+    return looks_of_kinds(ax, groups.size)
+
+
+def looks_of_kinds(ax: "matplotlib.axes.Axes", count: int) -> list[Look]:
+    """Return a look for each of at most `MAX_KINDS` kinds without an order."""
     kinds = itertools.product(SHAPES, cycle(ax))
-    return [Look(color, *shape) for shape, color in itertools.islice(kinds, groups.size)]
+    return [Look(color, *shape) for shape, color in itertools.islice(kinds, count)]

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.align_argument import WindowArgument, choose_alignment
-from trajlab.analysis.alignment import Align, Alignment
-from trajlab.analysis.common import field_of, inner_dims, title_of
+from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choose_alignment, trace_groups, traced_field
+from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.groups import Groups
 from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
+from trajlab.dataset.windows import as_steps
 from trajlab.names import ALIGN_ATTR, LAG, LEFT_OUT_ATTR, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
@@ -31,7 +32,7 @@ def plot_state_trace(
     by: str | None = None,
     quantiles: Numbers | Literal[False] | None = DEFAULT_QUANTILES,
     groups: GroupsArgument = None,
-    align: Align | xr.Dataset | xr.DataArray = "start",
+    align: AlignArgument = "start",
     window: WindowArgument = None,
     parts: int | None = None,
     episodes: int | Iterable[int] | Literal[False] = DEFAULT_EPISODES,
@@ -74,11 +75,11 @@ def plot_state_trace(
         As `state_trace`, and when `episodes` is negative, the field has more than 24 components, or `ax` does not
         hold one Axes for each, or there are more than 24 groups that are no ranges of numbers.
     """
-    ds, name = field_of(ds, field, along=by)
-    titles = _text.component_titles(ds, name)
+    ds, name = traced_field(ds, field, by)
+    titles = _text.component_titles(as_steps(ds), name)
     _style.check_panels(ds, name, len(titles))
     ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
-    chosen = make_groups(ds, by, groups)
+    chosen = trace_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     singles = choose_episodes(ds, episodes)
     result = grouped_trace(ds, name, chosen, quantiles, alignment).assign_attrs(attrs)

@@ -1,0 +1,119 @@
+"""Shares of episodes that reached something by each step: a line for each event, and how many are at risk beneath."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.groups import Groups
+from trajlab.names import LEFT_OUT_ATTR, NUM_EPISODES_ATTR, TIME
+from trajlab.plot import _legend, _style, _text
+from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curves:
+    """What is drawn.
+
+    Attributes
+    ----------
+    share : array (panel, line, time) float64
+    at_risk : array (panel, line, time) int64
+    median : array (panel, line) float64
+
+    No panel at all where there is no group.
+    """
+
+    share: np.ndarray
+    at_risk: np.ndarray
+    median: np.ndarray
+
+    def final_text(self, panel: int, line: int) -> str:
+        """Return the last share that is known: ``"62 %"``, not to be broken."""
+        known = self.share[panel, line][~np.isnan(self.share[panel, line])]
+        return f"{known[-1]:.0%}".replace("%", "\u00a0%") if len(known) else "–"
+
+
+def draw_curves(
+    panels: _style.Panels, result: xr.Dataset, curves: Curves, looks: Sequence[_style.Look], kwargs: dict[str, Any]
+) -> list[Any]:
+    """Draw and label each panel; return one artist per line."""
+    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    lines: list[Any] = []
+    for number, ax in enumerate(panels.axes):
+        strip = split_strip(ax)
+        if result.attrs[NUM_EPISODES_ATTR] and len(looks):
+            lines = _draw(ax, result[TIME].values, curves, number, looks, kwargs)
+        else:
+            _text.write_empty(ax)
+        by = "line" if len(looks) > 1 else None
+        at_risk = curves.at_risk[number] if len(curves.at_risk) else np.zeros((0, 0), np.int64)
+        draw_alive(strip, result[TIME].values, at_risk, by, looks)
+        _label(panels, ax, strip, number % columns == 0)
+        if panels.figure is None or number >= len(panels.axes) - columns:
+            strip.set_xlabel(_text.time_label(result[TIME]))
+    return lines
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes",
+    time: np.ndarray,
+    curves: Curves,
+    panel: int,
+    looks: Sequence[_style.Look],
+    kwargs: dict[str, Any],
+) -> list[Any]:
+    """Draw the lines of one panel, and a dot at each median; return the lines."""
+    from matplotlib.lines import Line2D
+
+    lines = []
+    for line, look in enumerate(looks):
+        share, median = curves.share[panel, line], curves.median[panel, line]
+        style = _style.merged(Line2D, {"color": look.color, "linewidth": 1.8, "linestyle": look.linestyle}, kwargs)
+        lines += ax.step(time, share, where="post", zorder=4, **style)
+        color = lines[-1].get_color()
+        mark_lone_steps(ax, time, share, color)
+        if np.isfinite(median):
+            there = share[np.searchsorted(time, median)]
+            ax.plot(median, there, color=color, linestyle="none", marker="o", markersize=5, zorder=5)
+    return lines
+
+
+def _label(panels: _style.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib.axes.Axes", is_first: bool) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    ax.set_ylim(-0.02, 1.02)
+    ax.set_yticks(
+        [0.5, 1] if panels.figure is None else [0, 0.5, 1] if len(panels.axes) > 1 else [0, 0.25, 0.5, 0.75, 1]
+    )
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    if is_first:
+        _text.write_ylabel(panels, ax, "share of episodes")
+        strip.set_ylabel("n")
+
+
+def legend_texts(names: list[str], curves: Curves) -> list[str]:
+    """Return what each line is called, with its final share where there is a single panel."""
+    if len(curves.share) > 1:
+        return names
+    return [f"{name}: {curves.final_text(0, line)}" for line, name in enumerate(names)]
+
+
+def panel_notes(names: list[str], curves: Curves) -> list[str]:
+    """Return the final shares to write above each panel, where they are few."""
+    if not 0 < len(names) <= 4:
+        return ["" for _ in curves.share]
+    finals = [[curves.final_text(panel, line) for line in range(len(names))] for panel in range(len(curves.share))]
+    return [", ".join(f"{name}: {final}" for name, final in zip(names, of, strict=True)) for of in finals]
+
+
+def left_out_lines(result: xr.Dataset, groups: Groups) -> list[str]:
+    """Return lines on the episodes that are not shown."""
+    left_out = result.attrs.get(LEFT_OUT_ATTR, 0)
+    lines = [f"not shown: {left_out:,} whose start was not seen"] if left_out else []
+    return lines + _legend.left_out(groups)
