@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.common import as_rows
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
 from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.parts import iter_parts
+from trajlab.dataset.successive import Successive, iter_successive
 from trajlab.errors import warn_user
 from trajlab.names import AGENT, ALIVE, EPISODE, LENGTH, TIME
 
@@ -18,18 +20,18 @@ Condition = str | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
 Conditions = Condition | Mapping[str, Condition]
 
 _HELD = "condition"
-"""The only variable of the Datasets that conditions are read from."""
+"""The only variable of the Datasets that arrays are read from."""
 
 
 class Held(NamedTuple):
-    """Where a condition holds in some transitions.
+    """Where a condition holds in some transitions; in an episode all the time, or only where it begins to hold.
 
     Attributes
     ----------
     episode, time : array (M,)
         Position along `episode`, and label of `time`.
     holds : array (M, component) of bool
-        False where an agent is done.
+        False where an agent is done, and perhaps where it held in the step before, too.
     takes_part : array (M, agent) of bool or None
         Which agents take part; None where it is not about agents.
     """
@@ -57,16 +59,17 @@ class ConditionReader:
         """Take a condition; `what` names it in errors."""
         self._ds, self._condition, self._what = ds, condition, what
         self._num_nan = 0
-        first = self._evaluated(ds.isel({EPISODE: slice(0, 0)})) if callable(condition) else self._given(ds)
-        self._whole = first
-        variable = first.variables[_HELD]
+        self._name = self._field_of(ds, condition) if isinstance(condition, str) else _HELD
+        self._whole = self._evaluated(ds.isel({EPISODE: slice(0, 0)})) if callable(condition) else self._given(ds)
+        variable = self._whole.variables[self._name]
         self.dims = tuple(map(str, variable.dims[2:]))
         self.shape = variable.shape[2:]
-        self.coords = {name: coord for name, coord in first.coords.items() if set(coord.dims) <= set(self.dims)}
-        self.alive = AliveRows.of(first, _HELD)
+        own = {name: self._whole.variables[name] for name in self._whole.coords}
+        self.coords = {name: coord for name, coord in own.items() if coord.dims and set(coord.dims) <= set(self.dims)}
+        self.alive = AliveRows.of(self._whole, self._name)
 
     def __iter__(self) -> Iterator[Held]:
-        """Yield every transition once; the order is arbitrary."""
+        """Yield what tells the first time in each episode; the order is arbitrary."""
         if not callable(self._condition):
             yield from self._read(self._whole, None)
         else:
@@ -77,28 +80,37 @@ class ConditionReader:
 
     def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[Held]:
         """Yield the transitions of a part, those of its `episodes` in the whole."""
-        kind = discrete_kind(part, _HELD)
+        kind = discrete_kind(part, self._name)
         if kind != "b" and part.sizes[EPISODE]:
+            dtype = part.variables[self._name].dtype
             raise ValueError(
-                f"{self._what} has dtype {part[_HELD].dtype}; expected bools: say what is to hold, as in "
+                f"{self._what} has dtype {dtype}; expected bools: say what is to hold, as in "
                 "lambda ds: ds['reward'] > 0"
             )
-        for batch in iter_flat(part, [_HELD, *self.alive.needed]):
-            rows, missing = as_discrete(batch.values[_HELD], "b")
-            dead = self.alive.missing(batch, batch.values[_HELD].shape)
+        if part.variables[self._name].dtype == bool and not self.alive.needed:
+            for one in iter_successive(part, [self._name]):
+                episode = one.batch.episode if episodes is None else episodes[one.batch.episode]
+                yield Held(episode, one.batch.time, _beginnings(one, self._name), None)
+            return
+        for batch in iter_flat(part, [self._name, *self.alive.needed]):
+            rows, missing = as_discrete(batch.values[self._name], "b")
+            dead = self.alive.missing(batch, batch.values[self._name].shape)
             if missing is not None:
                 self._num_nan += int((missing if dead is None else missing & ~dead).sum())
                 rows = rows & ~missing
             episode = batch.episode if episodes is None else episodes[batch.episode]
             yield Held(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
 
+    @staticmethod
+    def _field_of(ds: xr.Dataset, name: str) -> str:
+        """Return the variable over transitions that is meant."""
+        is_there = name in ds.variables and is_per_transition(ds.variables[name])
+        return name if is_there else resolve_field(ds, name)
+
     def _given(self, ds: xr.Dataset) -> xr.Dataset:
-        """Return the variable that was named, or the array that was given."""
+        """Return the Dataset that has the variable that was named, or the array that was given alone."""
         if isinstance(self._condition, str):
-            name = self._condition
-            if name not in ds.variables or not is_per_transition(ds.variables[name]):
-                name = resolve_field(ds, name)
-            return _alone(ds, ds[name])
+            return ds
         if isinstance(self._condition, xr.DataArray):
             return _alone(ds, self._fitted(ds, self._condition))
         raise TypeError(
@@ -131,6 +143,20 @@ class ConditionReader:
                     )
                 array = array.isel({dim: places})
         return array.transpose(EPISODE, TIME, ...)
+
+
+def _beginnings(one: Successive, name: str) -> np.ndarray:
+    """Return where a condition begins to hold (M, component): it holds, and in the step before it did not.
+
+    Most are True for long once they are: their first times are found among few.
+    """
+    holds, ahead = as_rows(one.batch.values[name]), one.ahead
+    begins = holds.copy()
+    begins[ahead:] &= ~holds[:-ahead]
+    after = one.last[one.last < len(holds) - ahead] + ahead
+    begins[after] = holds[after]
+    begins[one.absent] = False
+    return begins
 
 
 def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:

@@ -81,6 +81,6 @@ def time_units(ds: xr.Dataset) -> dict[str, str]:
     return {"units": str(ds[TIME].attrs.get("units", "steps"))}
 
 
-def episode_coords(ds: xr.Dataset) -> dict[Any, xr.DataArray]:
+def episode_coords(ds: xr.Dataset) -> dict[Any, xr.Variable]:
     """Return what is known of each episode."""
-    return {name: coord for name, coord in ds.coords.items() if coord.dims == (EPISODE,)}
+    return {name: ds.variables[name] for name in ds.coords if ds.variables[name].dims == (EPISODE,)}

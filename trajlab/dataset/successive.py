@@ -26,6 +26,8 @@ class Successive:
     last : array (K,) of int
         Places at which no transition stands, or one that the next of its episode does not follow, each once. Those
         of the last `ahead` need not be there.
+    absent : array (K,) of int
+        Those of `last` at which no transition stands.
     shared : int
         How many of the first places were in the batch before.
     """
@@ -33,6 +35,7 @@ class Successive:
     batch: FlatBatch
     ahead: int
     last: np.ndarray
+    absent: np.ndarray
     shared: int
 
 
@@ -59,7 +62,8 @@ def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
     """Yield ordered batches, each with the last transition of the one before in front."""
     cells = Cells.of(ds)
     for batch, shared in overlapping(iter_ordered(ds, fields), cells):
-        yield Successive(batch, 1, last_places(batch, cells, len(batch.values[fields[0]])), shared)
+        last = last_places(batch, cells, len(batch.values[fields[0]]))
+        yield Successive(batch, 1, last, np.zeros(0, np.intp), shared)
 
 
 def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:
@@ -75,7 +79,7 @@ def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterat
         low, high = np.searchsorted(ends, [joined.start * width, joined.stop * width])
         last = np.concatenate([ends[low:high] - joined.start * width, joined.absent])
         batch = tile_batch(joined._replace(values=_without_absent(joined)), numbers)
-        yield Successive(batch, width, last, width if adjoins else 0)
+        yield Successive(batch, width, last, joined.absent, width if adjoins else 0)
         before = tile
 
 
