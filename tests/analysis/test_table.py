@@ -46,7 +46,8 @@ CALLS = {
 
 def table():
     """Return the rows of the table as mappings from the heads of columns to texts."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    page = PAGE.read_text(encoding="utf-8")
+    lines = [line for line in page[page.index("| function |") :].splitlines() if line.startswith("|")]
     cells = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
     return [dict(zip(cells[0], row, strict=True)) for row in cells[2:]]
 
