@@ -93,14 +93,13 @@ def pale_note(counts: np.ndarray) -> list[str]:
 
 def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
     """Name both axes of each map, and draw it to scale where both have the same units."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, ax in enumerate(panels.axes):
         for dim, axis in ((X_BIN, ax.xaxis), (Y_BIN, ax.yaxis)):
             if result[dim].dtype.kind in "iu":
                 _text.plain_numbers(axis, whole=True)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, _text.label_of(result[Y_BIN]))
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(result[X_BIN]))
         spans = [float(np.ptp(edges_of(result, dim))) if result.sizes[dim] else 1.0 for dim in DIMS]
         units = [result[dim].attrs.get("units", "") for dim in DIMS]
@@ -111,14 +110,13 @@ def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
 
 def label_strip(panels: _style.Panels, number: int, strip: "matplotlib.axes.Axes", result: xr.Dataset) -> None:
     """Name both axes of the strip beneath one of several panels over `x_bin`, whose edges are the limits of both."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     edges = edges_of(result, X_BIN)
     strip.set_xlim(edges[0], edges[-1])
     if result[X_BIN].dtype.kind in "iu":
         _text.plain_numbers(strip.xaxis, whole=True)
-    if number % columns == 0:
+    if panels.is_left(number):
         strip.set_ylabel("n")
-    if panels.figure is None or number >= len(panels.axes) - columns:
+    if panels.is_bottom(number):
         _text.write_xlabel(strip, _text.label_of(result[X_BIN]))
 
 

@@ -43,7 +43,6 @@ def draw_curves(
     panels: _style.Panels, result: xr.Dataset, curves: Curves, looks: Sequence[_style.Look], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Draw and label each panel; return one artist per line."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     lines: list[Any] = []
     for number, ax in enumerate(panels.axes):
         strip = split_strip(ax)
@@ -54,8 +53,8 @@ def draw_curves(
         by = "line" if len(looks) > 1 else None
         at_risk = curves.at_risk[number] if len(curves.at_risk) else np.zeros((0, 0), np.int64)
         draw_alive(strip, result[TIME].values, at_risk, by, looks)
-        _label(panels, ax, strip, number % columns == 0)
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        _label(panels, ax, strip, panels.is_left(number))
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.time_label(result[TIME]))
     return lines
 

@@ -63,14 +63,13 @@ def draw_maps(
     counts = _panels.by_panel(result[N].broadcast_like(result[MEAN]), groups, inner, _grid.DIMS)
     labels = component_labels(ds, name)
     style = _style.merged(QuadMesh, {"cmap": _grid.color_map(panels.axes[0]), "rasterized": True}, kwargs)
-    root: Any = panels.axes[0].get_figure(root=True)
     for number, ax in enumerate(panels.axes):
         component = number % len(labels)
         scale = _grid.with_scale(style, means[component :: len(labels)])
         mesh = _grid.draw_cells(ax, result, means[number], scale)
         is_last = number == len(panels.axes) - 1
         if len(labels) > 1 or is_last:
-            root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, label=f"mean of {labels[component]}")
+            panels.root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, label=f"mean of {labels[component]}")
         if "alpha" not in kwargs:
             _grid.fade(mesh, counts[number])
     _grid.label_axes(panels, result)

@@ -32,10 +32,33 @@ SINGLE = (6.4, 4.2)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Panels:
-    """The Axes to draw in, one per panel, and the figure where this package made it."""
+    """The Axes to draw in, one per panel.
+
+    Attributes
+    ----------
+    axes : list of Axes
+    figure : Figure or None
+        The figure, where this package made it.
+    columns : int
+        How many panels stand side by side; 1 for Axes that were given, of which each is labelled by itself.
+    """
 
     axes: list["matplotlib.axes.Axes"]
     figure: "matplotlib.figure.Figure | None"
+    columns: int = 1
+
+    @property
+    def root(self) -> Any:
+        """The whole figure that the Axes are in."""
+        return self.axes[0].get_figure(root=True)
+
+    def is_left(self, number: int) -> bool:
+        """Say whether a panel has the labels along y: it is the first of its row, or was given."""
+        return number % self.columns == 0
+
+    def is_bottom(self, number: int) -> bool:
+        """Say whether a panel has the labels along x: none is below it, or it was given."""
+        return self.figure is None or number >= len(self.axes) - self.columns
 
     def result(self) -> Any:
         """Return the Axes where there is a single one, else an array of them."""
@@ -86,7 +109,7 @@ def make_panels(
     for number in range(count):
         shared = axes[0] if share_y and axes else None
         axes.append(figure.add_subplot(grid[number // columns, number % columns], sharey=shared))
-    return Panels(axes, figure)
+    return Panels(axes, figure, columns)
 
 
 def select_mend(ds: xr.Dataset, field: str) -> str:

@@ -141,7 +141,6 @@ def _draw_shares(
     edges = _grid.edges_of(result, X_BIN)
     shares = _panels.by_panel(result[SHARE], groups, inner, (X_BIN, VALUE)) @ areas
     counts = _panels.by_panel(result[N].broadcast_like(result[SHARE].isel({VALUE: 0})), groups, inner, (X_BIN,))
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     handles: list[Any] = []
     for number, (ax, share, n) in enumerate(zip(panels.axes, shares, counts, strict=True)):
         strip = split_strip(ax)
@@ -150,7 +149,7 @@ def _draw_shares(
         ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
         draw_counts(strip, edges, n[np.newaxis], True, [_style.Look(None)])
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, "share of transitions", share=0.5)
         _grid.label_strip(panels, number, strip, result)
     return handles, [f"n: {result[N].attrs['long_name']}"]

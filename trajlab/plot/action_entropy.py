@@ -97,7 +97,6 @@ def _plot_episodes(
     panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
     along = along_of(ds, None)
     bits = result[ENTROPY].values.reshape(result.sizes[EPISODE], len(components))
-    columns = _style.columns_of(len(components)) if panels.figure is not None else 1
     drawn: Drawn | None = None
     for number, ax_ in enumerate(panels.axes):
         there = np.isfinite(bits[:, number])
@@ -108,9 +107,9 @@ def _plot_episodes(
         else:
             _text.write_empty(ax_)
         _text.plain_numbers(ax_.xaxis, whole=True)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax_, "entropy [bits]")
-        if panels.figure is None or number >= len(components) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax_, _text.label_of(along))
     if drawn is not None:
         _legend.write_legend(panels, *legend_of_all(drawn))
@@ -165,9 +164,8 @@ def _label(
     strip: "matplotlib.axes.Axes",
     result: xr.Dataset,
 ) -> None:
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
-    if number % columns == 0:
+    if panels.is_left(number):
         _text.write_ylabel(panels, ax, "entropy [bits]")
         strip.set_ylabel("n")
-    if panels.figure is None or number >= len(panels.axes) - columns:
+    if panels.is_bottom(number):
         strip.set_xlabel(_text.time_label(result[TIME]))

@@ -85,7 +85,7 @@ def plot_action_ngrams(
         if len(part):
             same = parts[number % len(lengths) :: len(lengths)]
             _draw(ax_, part, max(float(one[SHARE].max()) for one in same if len(one)), kwargs)
-            _label(panels, number, ax_, columns)
+            _label(panels, number, ax_)
         else:
             _text.write_empty(ax_, "no n-grams" if table.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     what = f"{lengths[0]}-grams" if len(lengths) == 1 else "n-grams"
@@ -150,8 +150,8 @@ def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs
         ax.annotate(f"{count:,}", (share, place), fontsize=0.85 * points, **beside)
 
 
-def _label(panels: _style.Panels, number: int, ax: "matplotlib.axes.Axes", columns: int) -> None:
-    if panels.figure is None or number >= len(panels.axes) - columns:
+def _label(panels: _style.Panels, number: int, ax: "matplotlib.axes.Axes") -> None:
+    if panels.is_bottom(number):
         _text.write_xlabel(ax, "share of n-grams")
 
 

@@ -106,14 +106,13 @@ def _draw(
 def _label(panels: _style.Panels, strips: Sequence["matplotlib.axes.Axes"], result: xr.Dataset) -> None:
     from matplotlib.ticker import PercentFormatter
 
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         if result.attrs[NUM_TRANSITIONS_ATTR]:
             ax.set_ylim(0, 1)
             ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
             ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, "share of transitions")
             strip.set_ylabel("n")
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.time_label(result[TIME]))

@@ -133,17 +133,15 @@ def _draw(
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))
-    root: Any = panels.axes[0].get_figure(root=True)
-    root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    panels.root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
     for number, ax in enumerate(panels.axes):
-        is_left = number % columns == 0
+        is_left = panels.is_left(number)
         _text.label_rows(
             ax, rows, [f"{text if is_left else ''} ({count:,})" for text, count in zip(texts, n[number], strict=True)]
         )
         if is_left:
             _text.write_ylabel(panels, ax, _text.label_of(result[VALUE]))
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(result[RUN_LENGTH]))
 
 

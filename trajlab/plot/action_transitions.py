@@ -111,8 +111,7 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
         ax.set_facecolor("0.6")  # seen where there is no probability
         images.append(ax.imshow(matrix, **style))
         ax.grid(visible=False)
-    root: Any = panels.axes[0].get_figure(root=True)
-    bar = root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis)
     _label(panels, drawn, places, texts)
@@ -122,15 +121,14 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
 
 def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
     """Name rows and columns; in a figure of our own those of the panels at its left and at its bottom."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, ax in enumerate(panels.axes):
         _text.label_ticks(ax, places, texts)
         _text.label_rows(ax, places, texts)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, _text.label_of(drawn[VALUE]))
         else:
             ax.tick_params(labelleft=False)
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(drawn[NEXT_VALUE]))
         else:
             ax.tick_params(labelbottom=False)

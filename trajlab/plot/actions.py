@@ -245,7 +245,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
     if sideways:
         height.set_label_text(text)
         return
-    if panels.figure is None or number % _style.columns_of(len(panels.axes)) == 0:
+    if panels.is_left(number):
         _text.write_ylabel(panels, ax, text, share=0.95)
 
 

@@ -128,11 +128,10 @@ def _label(
 ) -> None:
     """Name the axes and write the title."""
     title = title_of(ds, name)
-    columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         _text.write_ylabel(panels, ax, titles[number] if len(titles) > 1 else "autocorrelation")
         strip.set_ylabel("n")
-        if panels.figure is None or number >= len(titles) - columns:
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.label_of(result[LAG]))
     lines = [f"autocorrelation of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     _text.write_title(panels, lines + _legend.left_out(chosen))

@@ -83,9 +83,8 @@ def plot_path(
     if len(points.time):
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
-            root: Any = ax_.get_figure(root=True)
             title = _text.time_label(ds[TIME]) if shade is None else _text.with_units(shade.title, shade.units)
-            beside = root.colorbar(bar, ax=ax_, label=title)
+            beside = panels.root.colorbar(bar, ax=ax_, label=title)
             if shade is None and "norm" not in kwargs:
                 _text.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()

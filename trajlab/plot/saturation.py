@@ -153,11 +153,10 @@ def _label(panels: _style.Panels, number: int, label: str) -> None:
     (ax.set_xlim if sideways else ax.set_ylim)(0, 1)
     along.set_ticks(np.linspace(0, 1, 5) if panels.figure is not None else [0, 0.5, 1])
     along.set_major_formatter(PercentFormatter(1.0))
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     share = "share of transitions"
-    if number % columns == 0:
+    if panels.is_left(number):
         _text.write_ylabel(panels, ax, label if sideways else share)
-    if panels.figure is None or number >= len(panels.axes) - columns:
+    if panels.is_bottom(number):
         _text.write_xlabel(ax, share if sideways else label)
 
 

@@ -125,8 +125,6 @@ def _draw(
         along = places.middle - 0.5, places.middle + 0.5
     columns = np.append(along[0], along[1][-1])
     rows, texts = _rows(result)
-    per_row = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
-    root: Any = panels.axes[0].get_figure(root=True)
     for number, (ax, strip, share) in enumerate(zip(panels.axes, strips, shares, strict=True)):
         image = ax.pcolormesh(columns, rows, np.ma.masked_invalid(share.T), **style)
         ax.grid(visible=False)
@@ -135,8 +133,8 @@ def _draw(
             _text.label_rows(ax, (rows[:-1] + rows[1:]) / 2, texts)
         else:
             _text.plain_numbers(ax.yaxis, whole=BIN not in result.dims)
-        if number % per_row == per_row - 1 or ax is panels.axes[-1]:
-            bar = root.colorbar(image, ax=[ax, strip], label="share")
+        if (number + 1) % panels.columns == 0 or ax is panels.axes[-1]:
+            bar = panels.root.colorbar(image, ax=[ax, strip], label="share")
             if "norm" not in kwargs:
                 bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
 
@@ -154,12 +152,11 @@ def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
 
 def _label(panels: _style.Panels, strips: list[Any], labels: list[str]) -> None:
     """Name the axes of a single panel, or of those at the left and at the bottom of a figure of our own."""
-    columns = _style.columns_of(len(labels)) if panels.figure is not None else 1
     if len(labels) == 1:
         _text.write_ylabel(panels, panels.axes[0], labels[0])
     for number, strip in enumerate(strips):
-        strip.set_ylabel("n" if number % columns == 0 else "")
-        if number < len(labels) - columns and panels.figure is not None:
+        strip.set_ylabel("n" if panels.is_left(number) else "")
+        if not panels.is_bottom(number):
             strip.set_xlabel("")
 
 

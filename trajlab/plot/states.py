@@ -185,12 +185,11 @@ def _label(
     units = component_units(ds, name)
     axis = result[alignment.dim]
     label_x = _text.time_label(axis) if alignment.dim == TIME else _text.safe(_text.label_of(axis))
-    columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
         _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
-        if panels.figure is None or number >= len(titles) - columns:
+        if panels.is_bottom(number):
             strip.set_xlabel(label_x)
     what = sorted(drawn, key=lambda key: key != "mean")
     singly = [f"{num_singles} drawn singly"] if num_singles else []
