@@ -87,7 +87,7 @@ def test_axes_given_and_keywords(ds):
 def test_nan_is_said(ds):
     with pytest.warns(UserWarning, match="1 values"):
         ax = tl.plot_action_runs(ds.assign(action=ds["action"].where((ds["time"] != 3) | (ds["episode"] != 0))))
-    assert "in none: 1 NaN" in ax.get_title()
+    assert "not shown: 1 NaN" in ax.get_title()
 
 
 @pytest.mark.parametrize("by", [None, "seed"])

@@ -1,4 +1,4 @@
-"""Curves over the steps of an episode: lone steps of theirs, and the strip beneath of how many episodes are alive."""
+"""The strip beneath a plot, of how many episodes or transitions its values are of; and lone steps of curves."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,13 @@ def draw_alive(
     ax: "matplotlib.axes.Axes",
     time: np.ndarray,
     counts: np.ndarray,
-    by: str | None,
+    is_filled: bool,
     looks: Sequence[_style.Look],
     width: float = 1.0,
 ) -> None:
-    """Draw how many episodes each step's values are from, `counts` (group, time); each step is `width` wide."""
+    """Draw how many episodes each step's values are of, `counts` (group, time); each step is `width` wide."""
     edges = (np.append(time, time[-1] + width) if len(time) else np.array([0.0, width])) - width / 2
-    draw_counts(ax, edges, counts if len(time) else np.zeros((len(counts), 1)), by is None, looks)
+    draw_counts(ax, edges, counts if len(time) else np.zeros((len(counts), 1)), is_filled, looks)
     _text.plain_numbers(ax.xaxis, whole=width == 1)
 
 
@@ -50,7 +50,11 @@ def draw_counts(
             ax.stairs(count, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
             ax.stairs(count, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
-    most = int(counts.max(initial=0))
+    scale_counts(ax, int(counts.max(initial=0)))
+
+
+def scale_counts(ax: "matplotlib.axes.Axes", most: int) -> None:
+    """Let the y axis of a strip go from 0 to the largest count, and tick only these."""
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
-from trajlab.names import NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
-from trajlab.plot import _legend, _style, _text
+from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
+from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -27,26 +26,6 @@ def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
     columns = _style.columns_of(count)
     return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
-
-
-def group_panels(groups: Groups) -> list[str]:
-    """Return a name for each group's panel.
-
-    Raises
-    ------
-    ValueError
-        When there are more of them than a figure has room for.
-    """
-    if groups.name is None:
-        return [""]
-    if groups.size > _style.MAX_PANELS:
-        some = [label.item() for label in groups.labels[:2]]
-        raise ValueError(
-            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_style.MAX_PANELS} are drawn. "
-            f"Choose or join groups, as in groups={{'some': {some!r}}}"
-        )
-    title = _legend.groups_title(groups)
-    return [f"{title}: {label}" for label in _legend.group_labels(groups)]
 
 
 def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:
@@ -124,10 +103,3 @@ def has_same_scale(units: Sequence[str], is_counted: bool, spans: Sequence[float
     """Say whether two axes are drawn to one scale: they have the same units, or both count cells, and fit a panel."""
     is_same = units[0] == units[1] and (bool(units[0]) or is_counted)
     return is_same and 0 < max(spans) <= MAX_STRETCH * min(spans)
-
-
-def left_out(result: xr.Dataset, nan: str = NUM_NAN_ATTR) -> list[str]:
-    """Return a line on the transitions that are in no bin, where there are such."""
-    counts = {"outside of the bins": result.attrs[NUM_OUTSIDE_ATTR], "NaN": result.attrs[nan]}
-    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return [f"not shown: {', '.join(texts)}"] if texts else []

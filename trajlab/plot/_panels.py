@@ -17,6 +17,26 @@ LETTERS = (7, 24)
 """Longer names of values lose their middle: the first in narrow Axes, the second in wide ones."""
 
 
+def group_names(groups: Groups) -> list[str]:
+    """Return a name for the panel of each group.
+
+    Raises
+    ------
+    ValueError
+        When there are more of them than a figure has room for.
+    """
+    if groups.name is None:
+        return [""]
+    if groups.size > _style.MAX_PANELS:
+        some = [label.item() for label in groups.labels[:2]]
+        raise ValueError(
+            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_style.MAX_PANELS} are drawn. "
+            f"Choose or join groups, as in groups={{'some': {some!r}}}"
+        )
+    title = _legend.groups_title(groups)
+    return [f"{title}: {label}" for label in _legend.group_labels(groups)]
+
+
 def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
     """Return a name for each group and component of a field, all components of a group together.
 
@@ -36,9 +56,13 @@ def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
             f"by={groups.name!r} has {groups.size} groups, and {field!r} {len(components)} components: {count} panels; "
             f"at most {_style.MAX_PANELS} are drawn. Choose or join groups, as in groups={{'some': {some!r}}}"
         )
-    title = _legend.groups_title(groups)
-    labels = [f"{title}: {label}" for label in _legend.group_labels(groups)]
+    labels = group_names(groups)
     return [f"{label}, {name}" if len(components) > 1 else label for label in labels for name in components]
+
+
+def total_along(variable: xr.DataArray, dim: str) -> np.ndarray:
+    """Return the sums of a variable along one of its dims, over all others."""
+    return variable.sum([other for other in variable.dims if other != dim]).values
 
 
 def by_panel(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last: Sequence[str]) -> np.ndarray:

@@ -26,7 +26,7 @@ from trajlab.names import (
 )
 from trajlab.plot import _grid, _legend, _panels, _state_means, _style, _text
 from trajlab.plot._alive import draw_counts, split_strip
-from trajlab.plot._areas import area_colors, areas_of, stack_areas
+from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -103,9 +103,9 @@ def plot_action_by_state(
         handles, notes = draw_discrete(panels, result, chosen, inner, areas, kwargs)
         _legend.write_legend(panels, handles, texts, title_of(ds, name))
         lines += notes
-    lines += _grid.left_out(result, NUM_STATE_NAN_ATTR)
+    lines += _text.not_shown(result.attrs, NUM_STATE_NAN_ATTR)
     if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"{num_nan:,} actions are NaN")
+        lines.append(f"NaN: {_text.plural(num_nan, 'action')}")
     _panels.write_names(
         panels, names, lines + _legend.left_out(chosen), _notes(result, chosen, inner) if is_map else None
     )
@@ -136,8 +136,6 @@ def _draw_shares(
     kwargs: dict[str, Any],
 ) -> tuple[list[Any], list[str]]:
     """Draw stacked shares in each bin, and strips; return one artist per area, and what to say in the title."""
-    from matplotlib.ticker import PercentFormatter
-
     edges = _grid.edges_of(result, X_BIN)
     shares = _panels.by_panel(result[SHARE], groups, inner, (X_BIN, VALUE)) @ areas
     counts = _panels.by_panel(result[N].broadcast_like(result[SHARE].isel({VALUE: 0})), groups, inner, (X_BIN,))
@@ -145,9 +143,7 @@ def _draw_shares(
     for number, (ax, share, n) in enumerate(zip(panels.axes, shares, counts, strict=True)):
         strip = split_strip(ax)
         handles = stack_areas(ax, edges, share, area_colors(ax, areas), kwargs)
-        ax.set_ylim(0, 1)
-        ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
-        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        scale_shares(panels, ax)
         draw_counts(strip, edges, n[np.newaxis], True, [_style.Look(None)])
         if panels.is_left(number):
             _text.write_ylabel(panels, ax, "share of transitions", share=0.5)

@@ -10,7 +10,7 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, MEAN, NUM_NAN_ATTR, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
+from trajlab.names import COUNT, MEAN, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def plot_action_runs(
     lines = _title(title_of(ds, name), result, int(n.sum()), int(num_open.sum()))
     if panels.figure is None and n.any():
         lines.append(f"colour: {SHARE_TEXT}")
-    notes = [_runs(int(number)) for number in n.sum(axis=-1)]
+    notes = [_text.plural(int(number), "run") for number in n.sum(axis=-1)]
     _panels.write_names(panels, names, lines + _legend.left_out(chosen), notes)
     return panels.result()
 
@@ -156,17 +156,11 @@ def _scale(ax: "matplotlib.axes.Axes", longest: int) -> None:
     ax.set_xlim(0.5, longest + 0.5)
 
 
-def _runs(count: int) -> str:
-    return f"{count:,} run{'' if count == 1 else 's'}"
-
-
 def _title(title: str, result: xr.Dataset, n: int, num_open: int) -> list[str]:
     """Return the lines over the plot."""
-    lines = [f"{title}: {_runs(n)} in {_text.count_text(result.attrs)}"]
+    lines = [f"{title}: {_text.plural(n, 'run')} in {_text.count_text(result.attrs)}"]
     if n:
         lines.append("dots: mean length; (n): runs")
     if num_open:
         lines.append(f"{num_open:,} might have gone on")
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"in none: {num_nan:,} NaN")
-    return lines
+    return lines + _text.not_shown(result.attrs)

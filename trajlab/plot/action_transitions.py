@@ -10,7 +10,7 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, NEXT_VALUE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
+from trajlab.names import COUNT, NEXT_VALUE, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def plot_action_transitions(
     lines = _title(title_of(ds, name), result, pairs, matrices) + _legend.left_out(chosen)
     if panels.figure is None and counts.any():
         lines.append(f"colour: {_text.label_of(drawn)}")
-    _panels.write_names(panels, names, lines, [_pairs(count) for count in pairs])
+    _panels.write_names(panels, names, lines, [_text.plural(count, "pair") for count in pairs])
     return panels.result()
 
 
@@ -90,10 +90,6 @@ def _size(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many matrices."""
     columns = _style.columns_of(count)
     return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
-
-
-def _pairs(count: int) -> str:
-    return f"{count:,} pair{'' if count == 1 else 's'}"
 
 
 def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwargs: dict[str, Any]) -> None:
@@ -152,10 +148,8 @@ def _write_numbers(ax: "matplotlib.axes.Axes", image: Any, form: str) -> None:
 
 def _title(title: str, result: xr.Dataset, pairs: list[int], matrices: np.ndarray) -> list[str]:
     """Return the lines over the plot."""
-    counted = f"{_pairs(pairs[0])} in" if len(pairs) == 1 else "pairs in"
+    counted = f"{_text.plural(pairs[0], 'pair')} in" if len(pairs) == 1 else "pairs in"
     lines = [f"{title} and the next one: {counted} {_text.count_text(result.attrs)}"]
     if any(pairs) and np.isnan(matrices).any():
         lines.append("grey: nothing followed")
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"not shown: {num_nan:,} NaN")
-    return lines
+    return lines + _text.not_shown(result.attrs)

@@ -18,9 +18,6 @@ from trajlab.names import (
     BIN_RIGHT,
     COUNT,
     LABEL,
-    NUM_ABOVE_ATTR,
-    NUM_BELOW_ATTR,
-    NUM_NAN_ATTR,
     NUM_TRANSITIONS_ATTR,
     SHARE,
     VALUE,
@@ -91,7 +88,9 @@ def plot_action_histogram(
         handles = _draw(ax_, result, heights[:, number], looks, kwargs)
         _label(panels, number, _text.with_units(title, units[number]), result, by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
-    _text.write_title(panels, [f"{title_of(ds, name)}: {counted}", *_left_out(result), *_legend.left_out(chosen)])
+    _text.write_title(
+        panels, [f"{title_of(ds, name)}: {counted}", *_text.not_shown(result.attrs), *_legend.left_out(chosen)]
+    )
     if by is not None and handles:
         counts = _counted(result, by)
         title = _legend.groups_title(chosen, None if counts is None else "transitions")
@@ -228,8 +227,6 @@ def _draw_needles(
 
 def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, by: str | None) -> None:
     """Name both axes of a panel; in a figure of our own all panels share the height, named once a row."""
-    from matplotlib.ticker import PercentFormatter
-
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
     height = ax.xaxis if sideways else ax.yaxis
@@ -238,7 +235,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
     else:
         _text.write_xlabel(ax, label)
     if by is not None:
-        height.set_major_formatter(PercentFormatter(1.0))
+        _text.plain_shares(height)
     else:
         _text.plain_numbers(height, whole=True)
     text = "share of the group's transitions" if by is not None else "transitions"
@@ -247,11 +244,3 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
         return
     if panels.is_left(number):
         _text.write_ylabel(panels, ax, text, share=0.95)
-
-
-def _left_out(result: xr.Dataset) -> list[str]:
-    """Return a line on what the histogram does not show, where there is such."""
-    found = {"NaN": NUM_NAN_ATTR, "below the bins": NUM_BELOW_ATTR, "above the bins": NUM_ABOVE_ATTR}
-    counts = {what: result.attrs.get(key, 0) for what, key in found.items()}
-    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return [f"not shown: {', '.join(texts)}"] if texts else []

@@ -11,7 +11,7 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.names import AUTOCORRELATION, LAG, NUM_TRANSITIONS_ATTR, N
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
@@ -77,12 +77,11 @@ def plot_autocorrelation(
             lines = _draw(ax_, lags, curves[..., number], looks, kwargs)
         else:
             _text.write_empty(ax_)
-        draw_alive(strip, lags, counts[..., number], by, looks)
+        draw_alive(strip, lags, counts[..., number], by is None, looks)
     _label(ds, name, panels, strips, result, chosen, titles)
     if chosen.name is not None and lines:
         lag = min(1, len(lags) - 1)
-        pairs = result[N].isel({LAG: lag})
-        labels = _legend.group_labels(chosen, pairs.sum([dim for dim in pairs.dims if dim != chosen.name]).values)
+        labels = _legend.group_labels(chosen, _panels.total_along(result[N].isel({LAG: lag}), chosen.name))
         _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, f"pairs at lag {lag}"))
     return panels.result()
 

@@ -11,9 +11,9 @@ from trajlab.analysis.first_action import find_first_actions
 from trajlab.analysis.groups import make_episode_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.milestones import grouped_milestones
-from trajlab.names import LABEL, MEDIAN, NUM_NAN_ATTR, NUM_REACHED, SHARE, TIME, VALUE, N
+from trajlab.names import LABEL, MEDIAN, NUM_REACHED, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._incidence import Curves, draw_curves, left_out_lines, legend_texts, panel_notes
+from trajlab.plot._incidence import Curves, draw_curves, legend_texts, panel_notes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -80,10 +80,9 @@ def plot_first_action_time(
     ]
     if len(actions) < total:
         texts.append(f"{len(actions)} of {total:,} values, those that most episodes have")
-    if num_nan := attrs[NUM_NAN_ATTR]:
-        texts.append(f"not shown: {num_nan:,} NaN")
+    texts += _text.not_shown(attrs)
     notes = panel_notes(actions if lines else [], curves)
-    _panels.write_names(panels, titles, texts + left_out_lines(result, chosen), notes)
+    _panels.write_names(panels, titles, texts + _text.unseen_starts(result.attrs) + _legend.left_out(chosen), notes)
     return panels.result()
 
 
@@ -92,6 +91,5 @@ def _most_taken(result: xr.Dataset) -> tuple[xr.Dataset, int]:
     total = result.sizes[VALUE]
     if total <= _style.MAX_KINDS:
         return result, total
-    reached = result[NUM_REACHED]
-    counts = reached.sum([dim for dim in reached.dims if dim != VALUE]).values
+    counts = _panels.total_along(result[NUM_REACHED], VALUE)
     return result.isel({VALUE: np.sort(np.argsort(-counts, kind="stable")[: _style.MAX_KINDS])}), total

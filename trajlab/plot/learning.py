@@ -24,7 +24,7 @@ from trajlab.names import (
 )
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._alive import split_strip
-from trajlab.plot._training import Places, draw_counts
+from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -93,7 +93,7 @@ def plot_learning_curve(
     counts = {key: result[key].values.reshape(chosen.size) for key in (N, LEFT_OUT)}
     handles: list[Any] = []
     for number, (ax_, strip) in enumerate(zip(panels.axes, strips, strict=True)):
-        draw_counts(strip, places, counts[N], counts[LEFT_OUT])
+        draw_bars(strip, places, counts[N], counts[LEFT_OUT])
         places.finish(strip, chosen)
         _text.write_ylabel(panels, ax_, _text.with_units(titles[number], values.attrs.get("units")))
         if counts[N].any():

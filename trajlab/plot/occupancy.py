@@ -58,12 +58,12 @@ def plot_occupancy(
     """
     ds, (first, second) = components_of(ds, [x, y], "occupancy", along=by)
     chosen = make_groups(ds, by, groups)
-    names = _grid.group_panels(chosen)
+    names = _panels.group_names(chosen)
     result = grouped_occupancy(ds, (first, second), chosen, bins)
     panels = _style.make_panels(max(len(names), 1), ax, size=_grid.size_of(max(len(names), 1)))
     drawn = result[COUNT if by is None else SHARE]
     counts, maps = (_panels.by_panel(v, chosen, (), _grid.DIMS) for v in (result[COUNT], drawn))
-    lines = [f"occupancy: {_text.count_text(result.attrs)}", *_grid.left_out(result)]
+    lines = [f"occupancy: {_text.count_text(result.attrs)}", *_text.not_shown(result.attrs)]
     if counts.any():
         _draw(panels, result, drawn, np.ma.masked_where(counts == 0, maps), kwargs)
         _grid.label_axes(panels, result)

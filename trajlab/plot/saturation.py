@@ -10,7 +10,7 @@ from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
 from trajlab.analysis.saturation import Limits, grouped_saturation, saturation_fields
-from trajlab.names import CLIPPED, COUNT, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
+from trajlab.names import CLIPPED, COUNT, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -145,14 +145,12 @@ def _draw(
 
 def _label(panels: _style.Panels, number: int, label: str) -> None:
     """Name both axes of a panel; in a figure of our own those at its left and at its bottom."""
-    from matplotlib.ticker import PercentFormatter
-
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
     along: Any = ax.xaxis if sideways else ax.yaxis
     (ax.set_xlim if sideways else ax.set_ylim)(0, 1)
     along.set_ticks(np.linspace(0, 1, 5) if panels.figure is not None else [0, 0.5, 1])
-    along.set_major_formatter(PercentFormatter(1.0))
+    _text.plain_shares(along)
     share = "share of transitions"
     if panels.is_left(number):
         _text.write_ylabel(panels, ax, label if sideways else share)
@@ -168,6 +166,4 @@ def _title_lines(title: str, result: xr.Dataset, chosen: Groups) -> list[str]:
         f"{title} at {bounds}" + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
         f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}",
     ]
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"not shown: {num_nan:,} NaN")
-    return lines + _legend.left_out(chosen)
+    return lines + _text.not_shown(result.attrs) + _legend.left_out(chosen)

@@ -15,9 +15,6 @@ from trajlab.names import (
     BIN_LEFT,
     BIN_RIGHT,
     COUNT,
-    NUM_ABOVE_ATTR,
-    NUM_BELOW_ATTR,
-    NUM_NAN_ATTR,
     NUM_TRANSITIONS_ATTR,
     SHARE,
     TIME,
@@ -25,7 +22,7 @@ from trajlab.names import (
 )
 from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import split_strip
-from trajlab.plot._training import Places, draw_counts
+from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -87,7 +84,7 @@ def plot_state_histogram(
         result[key].transpose(*inner_dims(ds, name), over, place).values.reshape(lead) for key in (COUNT, SHARE)
     )
     for strip, count in zip(strips, counts, strict=True):
-        draw_counts(strip, places, count.sum(axis=-1))
+        draw_bars(strip, places, count.sum(axis=-1))
     if counts.any():
         _draw(panels, strips, result, shares[:, places.which], places, kwargs)
     else:
@@ -114,7 +111,6 @@ def _draw(
     """Draw shares (panel, place, bin) in one scale of colours, with a bar at the right of each row of panels."""
     from matplotlib.collections import QuadMesh
     from matplotlib.colors import PowerNorm
-    from matplotlib.ticker import PercentFormatter
 
     given = dict(kwargs)
     if "norm" not in given:  # by their square root, as most shares are far below the largest
@@ -136,7 +132,7 @@ def _draw(
         if (number + 1) % panels.columns == 0 or ax is panels.axes[-1]:
             bar = panels.root.colorbar(image, ax=[ax, strip], label="share")
             if "norm" not in kwargs:
-                bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+                _text.plain_shares(bar.ax.yaxis)
 
 
 def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
@@ -163,7 +159,4 @@ def _label(panels: _style.Panels, strips: list[Any], labels: list[str]) -> None:
 def _title_lines(title: str, result: xr.Dataset) -> list[str]:
     """Return what is drawn of how many transitions, what the strip is, and what is not shown."""
     counted = f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}"
-    found = {"NaN": NUM_NAN_ATTR, "below the bins": NUM_BELOW_ATTR, "above the bins": NUM_ABOVE_ATTR}
-    counts = {what: result.attrs.get(key, 0) for what, key in found.items()}
-    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return [f"{title}: {counted}", "n: transitions", *([f"not shown: {', '.join(texts)}"] if texts else [])]
+    return [f"{title}: {counted}", "n: transitions", *_text.not_shown(result.attrs)]

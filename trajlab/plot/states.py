@@ -15,7 +15,7 @@ from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.windows import as_steps
 from trajlab.names import ALIGN_ATTR, LAG, LEFT_OUT_ATTR, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
 from trajlab.plot._singles import choose_episodes, single_lines
 
@@ -94,7 +94,7 @@ def plot_state_trace(
         handles = _draw(
             ax_, result, alignment, {key: array[..., number] for key, array in arrays.items()}, looks, kwargs
         )
-        draw_alive(strips[number], alignment.labels, arrays[N][..., number], by, looks, alignment.width)
+        draw_alive(strips[number], alignment.labels, arrays[N][..., number], by is None, looks, alignment.width)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
     _label(ds, name, panels, strips, result, alignment, chosen, len(singles), titles, drawn)
     _name_drawn(panels, result, chosen, handles)
@@ -208,9 +208,7 @@ def _left_out(result: xr.Dataset) -> list[str]:
 def _name_drawn(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
     if chosen.name is not None and groups:
-        counts, what = _legend.member_counts(
-            chosen, result[N].sum([d for d in result[N].dims if d != chosen.name]).values
-        )
+        counts, what = _legend.member_counts(chosen, _panels.total_along(result[N], chosen.name))
         _legend.write_legend(panels, groups, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
     elif handles:
         order = sorted(handles, key=lambda key: key != "mean")
