@@ -7,8 +7,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.action_rates import Counted, count_steps, labelled_steps, lead_sizes
-from trajlab.analysis.coded_rows import CodedRows, coded
+from trajlab.analysis.coded_rows import CodedRows, reduce_coded
 from trajlab.analysis.common import (
+    episode_coords,
     field_of,
     inner_coords,
     inner_dims,
@@ -150,17 +151,16 @@ def episode_entropy(ds: xr.Dataset, name: str) -> xr.Dataset:
     """Return `action_entropy` within each episode of the field called `name`."""
     kind = require_discrete(ds, name, "action_entropy")
     require_free_dims(ds, name, (EPISODE, *RATE_NAMES), "action_entropy")
-    _, (bits, n, num_nan) = coded(ds, name, make_groups(ds, None), kind, "action_entropy", _within_episodes)
+    _, (bits, n, num_nan) = reduce_coded(ds, name, make_groups(ds, None), kind, "action_entropy", _within_episodes)
     if num_nan:
         warn_user(f"action_entropy: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     dims, shape = (EPISODE, *inner_dims(ds, name)), (ds.sizes[EPISODE], *ds[name].shape[2:])
-    coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
     return xr.Dataset(
         {
             ENTROPY: (dims, bits.reshape(shape), _attrs(ds, name)),
             N: (dims, n.reshape(shape), {"long_name": "transitions"}),
         },
-        {**coords, **inner_coords(ds, name)},
+        {**episode_coords(ds), **inner_coords(ds, name)},
         made_by(ds, "action_entropy", name) | {NUM_NAN_ATTR: num_nan},
     )
 

@@ -9,17 +9,19 @@ import xarray as xr
 
 from trajlab.analysis.alignment import FromStart
 from trajlab.analysis.alive import count_alive, place_of
-from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
+from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
+from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.groups import Groups, make_groups, refuse_time
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.analysis.held_rows import HeldRows
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
+from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
-from trajlab.names import AGENT, COUNT, LABEL, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
+from trajlab.names import AGENT, COUNT, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
 
 
 def action_rates(
@@ -93,14 +95,7 @@ def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),
     }
-    coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
-    if names is not None:
-        coords[LABEL] = (VALUE, np.array([names[value] for value in values.tolist()], str))
-    return labelled_steps(ds, name, groups, counted, variables, coords, "action_rates")
-
-
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-"""Values (M, component), their places (M,), and which of them are missing."""
+    return labelled_steps(ds, name, groups, counted, variables, value_coords(ds, name, values, names), "action_rates")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,47 +124,25 @@ def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted
     refuse_time(groups, what)
     require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
     steps, alive = FromStart.of(ds), AliveRows.of(ds, name)
-    counter = ValueCounter(
-        groups.size * len(steps.labels),
-        component_count(ds[name].variable),
-        functools.partial(require_few, name=name, what=what),
-    )
+    components = component_count(ds[name].variable)
+    check = functools.partial(require_few, name=name, what=what)
+    counter = ValueCounter(groups.size * len(steps.labels), components, check)
+    held = HeldRows(counter.add, lambda: counter.counts.size // max(components, 1))
     num_nan = 0
-    held: list[_Rows] = []
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead).sum())
-        held.append((values, place_of(batch, groups, steps), either(missing, dead)))
-        if (
-            sum(rows.size for rows, _, _ in held) >= counter.counts.size
-        ):  # a pass over all counts, once for as many rows
-            _add(counter, held)
-    if held:
-        _add(counter, held)
+        num_nan += count_set(missing, dead)
+        held.add(values, place_of(batch, groups, steps), either(missing, dead))
+    held.flush()
     if num_nan:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     return Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
 
 
-def _add(counter: ValueCounter, held: list[_Rows]) -> None:
-    """Count what several batches gave, and forget it."""
-    if len(held) == 1:
-        counter.add(*held[0])
-    else:
-        values, places, missing = zip(*held, strict=True)
-        masks = [
-            np.zeros(rows.shape, bool) if mask is None else mask for rows, mask in zip(values, missing, strict=True)
-        ]
-        is_missing = any(mask is not None for mask in missing)
-        counter.add(np.concatenate(values), np.concatenate(places), np.concatenate(masks) if is_missing else None)
-    held.clear()
-
-
 def lead_sizes(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
     """Return the sizes of the dims (by, time)."""
-    return (*((groups.size,) if groups.dims else ()), ds.sizes[TIME])
+    return (*groups.shape, ds.sizes[TIME])
 
 
 def labelled_steps(

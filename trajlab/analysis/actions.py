@@ -18,9 +18,10 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.counting import BinCounter, RangeFinder, ValueCounter, bin_middles, even_edges
 from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
+from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
@@ -31,12 +32,10 @@ from trajlab.names import (
     BIN_RIGHT,
     COUNT,
     HISTOGRAM_NAMES,
-    LABEL,
     NUM_ABOVE_ATTR,
     NUM_BELOW_ATTR,
     NUM_NAN_ATTR,
     SHARE,
-    VALUE,
 )
 
 DEFAULT_BINS = 50
@@ -143,7 +142,7 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, place) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), next(iter(coords)))
-    shape = (*((groups.size,) if groups.dims else ()), *ds[name].shape[2:], counts.shape[-1])
+    shape = (*groups.shape, *ds[name].shape[2:], counts.shape[-1])
     counts = counts.reshape(shape)
     totals = counts.sum(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -168,16 +167,11 @@ def _count_values(
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead).sum())
+        num_nan += count_set(missing, dead)
         counter.add(values, groups.index(batch), either(missing, dead))
     values, counts = counter.result()
     values, counts = list_values(values, counts, labels, ds[name].attrs, name)
-    attrs = {"long_name": title_of(ds, name), **units_of(ds, name)}
-    coords: dict[str, Any] = {VALUE: (VALUE, values, attrs)}
-    if labels is not None:
-        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
-    return counts, coords, {NUM_NAN_ATTR: num_nan}
+    return counts, value_coords(ds, name, values, labels), {NUM_NAN_ATTR: num_nan}
 
 
 def _count_bins(

@@ -171,15 +171,9 @@ def _add(
 def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) -> xr.Dataset:
     """Return the correlations as a Dataset."""
     alive = AliveRows.of(ds, name)
-    inner = ds[name].shape[2:]
-    lead = (*((groups.size,) if groups.dims else ()), sums[0].n.shape[1])
+    lead = (*groups.shape, sums[0].n.shape[1])
     by_agent = np.stack([one.correlation() for one in sums], axis=2)
-    if alive.axis is None:
-        values = by_agent.reshape(*lead, *inner)
-    else:
-        others = [size for place, size in enumerate(inner) if place != alive.axis]
-        values = by_agent.reshape(*lead, alive.num_agents, *others)
-        values = np.moveaxis(values, len(lead), len(lead) + alive.axis)
+    values = alive.over_field(by_agent, lead, ds[name].shape[2:])
     of_agents = () if alive.axis is None else (AGENT,)
     counts = np.stack([one.n for one in sums], axis=-1).reshape(*lead, *((alive.num_agents,) if of_agents else ()))
     dims = (*groups.dims, LAG)

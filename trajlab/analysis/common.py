@@ -154,6 +154,11 @@ def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
     return coords
 
 
+def episode_coords(ds: xr.Dataset) -> dict[Any, xr.DataArray]:
+    """Return the coordinates over `episode` alone: what is known of each episode."""
+    return {name: coord for name, coord in ds.coords.items() if coord.dims == (EPISODE,)}
+
+
 def as_rows(values: np.ndarray) -> np.ndarray:
     """Return values (M, ...) as rows (M, component); bools that `where` turned to objects become floats."""
     if values.dtype.kind == "O":

@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
 from trajlab.dataset.flat import iter_flat
@@ -21,7 +22,7 @@ _HELD = "condition"
 """The only variable of the Datasets that conditions are read from."""
 
 
-class Held(NamedTuple):
+class ConditionBatch(NamedTuple):
     """Where a condition holds in some transitions.
 
     Attributes
@@ -65,7 +66,7 @@ class ConditionReader:
         self.coords = {name: coord for name, coord in first.coords.items() if set(coord.dims) <= set(self.dims)}
         self.alive = AliveRows.of(first, _HELD)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[ConditionBatch]:
         """Yield every transition once; the order is arbitrary."""
         if not callable(self._condition):
             yield from self._read(self._whole, None)
@@ -75,7 +76,7 @@ class ConditionReader:
         if self._num_nan:
             warn_user(f"{self._what}: {self._num_nan} values are NaN and taken for False")
 
-    def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[Held]:
+    def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[ConditionBatch]:
         """Yield the transitions of a part, those of its `episodes` in the whole."""
         kind = discrete_kind(part, _HELD)
         if kind != "b" and part.sizes[EPISODE]:
@@ -86,11 +87,10 @@ class ConditionReader:
         for batch in iter_flat(part, [_HELD, *self.alive.needed]):
             rows, missing = as_discrete(batch.values[_HELD], "b")
             dead = self.alive.missing(batch, batch.values[_HELD].shape)
-            if missing is not None:
-                self._num_nan += int((missing if dead is None else missing & ~dead).sum())
-                rows = rows & ~missing
+            self._num_nan += count_set(missing, dead)
+            rows = rows if missing is None else rows & ~missing
             episode = batch.episode if episodes is None else episodes[batch.episode]
-            yield Held(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
+            yield ConditionBatch(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
 
     def _given(self, ds: xr.Dataset) -> xr.Dataset:
         """Return the variable that was named, or the array that was given."""

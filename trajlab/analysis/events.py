@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import made_by
+from trajlab.analysis.common import episode_coords, made_by
 from trajlab.analysis.conditions import Conditions
 from trajlab.analysis.first_times import First, find_first
-from trajlab.names import CENSORED, EPISODE, EVENT_TIME, REACHED, TIME
+from trajlab.names import CENSORED, EVENT_TIME, REACHED, TIME
 
 
 def event_times(ds: xr.Dataset, condition: Conditions) -> xr.Dataset:
@@ -79,8 +79,3 @@ def events_dataset(ds: xr.Dataset, first: First, attrs: dict[str, Any]) -> xr.Da
 def time_units(ds: xr.Dataset) -> dict[str, str]:
     """Return the units of `time`."""
     return {"units": str(ds[TIME].attrs.get("units", "steps"))}
-
-
-def episode_coords(ds: xr.Dataset) -> dict[Any, xr.DataArray]:
-    """Return what is known of each episode."""
-    return {name: coord for name, coord in ds.coords.items() if coord.dims == (EPISODE,)}

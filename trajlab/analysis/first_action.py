@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
+from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.counting import coded, only_occurring
-from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
+from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.events import events_dataset
 from trajlab.analysis.first import NEVER, lower_to
 from trajlab.analysis.first_times import AgentSteps, First
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
+from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
@@ -81,20 +82,17 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[First, 
     for batch in iter_flat(ds, [name, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead).sum())
+        num_nan += count_set(missing, dead)
         times.add(batch.episode, batch.time, values, either(missing, dead))
         stop.add(batch.episode, alive.mask(batch))
     if num_nan:
         warn_user(f"first_action_time: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     values, found = times.listed(names, ds[name].attrs)
     shape = (ds.sizes[EPISODE], *ds[name].shape[2:], len(values))
-    coords: dict[Any, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
-    if names is not None:
-        coords[LABEL] = (VALUE, np.array([names[value] for value in values.tolist()], str))
     dims = (EPISODE, *inner_dims(ds, name), VALUE)
     steps = np.broadcast_to(stop.result(shape[:-1])[..., np.newaxis], shape)
-    return First(dims, {**inner_coords(ds, name), **coords}, found.reshape(shape), steps), {NUM_NAN_ATTR: num_nan}
+    coords = {**inner_coords(ds, name), **value_coords(ds, name, values, names)}
+    return First(dims, coords, found.reshape(shape), steps), {NUM_NAN_ATTR: num_nan}
 
 
 class FirstOfValues:

@@ -66,11 +66,11 @@ def _of_one(ds: xr.Dataset, condition: Any, name: str) -> First:
     episodes, width = ds.sizes[EPISODE], int(np.prod(reader.shape, dtype=np.int64))
     smallest = np.full(episodes * width, NEVER)
     stop = AgentSteps(ds, reader.alive)
-    for held in reader:
-        cell = np.flatnonzero(held.holds)
+    for batch in reader:
+        cell = np.flatnonzero(batch.holds)
         row = cell if width == 1 else cell // width
-        lower_to(smallest, held.episode[row] * width + (cell - row * width), held.time[row])
-        stop.add(held.episode, held.takes_part)
+        lower_to(smallest, batch.episode[row] * width + (cell - row * width), batch.time[row])
+        stop.add(batch.episode, batch.takes_part)
     shape = (episodes, *reader.shape)
     times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
     return First((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))

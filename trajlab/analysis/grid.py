@@ -12,8 +12,9 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.counting import RangeFinder, bin_index, bin_middles, even_edges
 from trajlab.analysis.cut import Numbers
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.labels import MAX_RANGE
+from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
 
@@ -141,7 +142,7 @@ def _without(index: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
 
 
 def _num_in(index: np.ndarray, mask: np.ndarray | None) -> int:
-    return 0 if mask is None else int((mask & (index >= 0)).sum())
+    return 0 if mask is None else count_set(mask, index < 0)
 
 
 def make_grid(ds: xr.Dataset, components: Sequence[Component], bins: Any, default: int, num_groups: int) -> Grid:

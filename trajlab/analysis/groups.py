@@ -12,7 +12,8 @@ import xarray as xr
 from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument, choose_kinds, cut_values
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.masks import count_set, either
 from trajlab.analysis.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
@@ -131,6 +132,11 @@ class Groups:
     def dims(self) -> tuple[str, ...]:
         """The dim that groups add to a result."""
         return () if self.name is None else (self.name,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of that dim."""
+        return () if self.name is None else (self.size,)
 
     def coords(self) -> dict[str, Any]:
         """Return the coordinate that labels the groups."""
@@ -308,8 +314,7 @@ def _transition_values(ds: xr.Dataset, by: str, kind: str, alive: AliveRows) -> 
     for batch in iter_flat(ds, [by, *alive.needed]):
         rows, left_out = _read(batch, by, kind, alive)
         dead = alive.missing(batch, rows.shape[:1])
-        if left_out is not None:
-            num_missing += int((left_out if dead is None else left_out & ~dead).sum())
+        num_missing += count_set(left_out, dead)
         counter.add(rows, None, left_out)
     values, counts = counter.result()
     return values, counts[0, 0], num_missing

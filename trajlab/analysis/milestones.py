@@ -93,7 +93,7 @@ def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) 
     members = [(group == code) & seen for code in range(groups.size)]
     found = [cumulative_incidence(times[mine], stop[mine], is_open[mine], steps) for mine in members]
     shape = tuple(size for dim, size in zip(first.dims, first.times.shape, strict=True) if dim != EPISODE)
-    lead = (groups.size, *shape) if groups.dims else shape
+    lead = (*groups.shape, *shape)
     share, at_risk = (np.array([one[place] for one in found]).reshape(*lead, steps) for place in range(2))
     reached = np.array([(~np.isnan(times[mine])).sum(axis=0) for mine in members], np.int64).reshape(lead)
     dims = (*groups.dims, *inner)

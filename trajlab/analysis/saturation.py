@@ -192,7 +192,7 @@ def _labelled(
         CLIPPED: {"long_name": "share of transitions in which another action was executed"} | share,
         MEAN_DIFFERENCE: {"long_name": f"mean difference from the {title} executed", **units_of(ds, name)},
     }
-    lead = (*((groups.size,) if groups.dims else ()), *ds[name].shape[2:])
+    lead = (*groups.shape, *ds[name].shape[2:])
     variables = {}
     for key, values in arrays.items():
         of_side = (SIDE,) if values.ndim == 3 else ()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.discrete import either
+from trajlab.analysis.masks import count_set, either
 from trajlab.analysis.moments import sum_by_index
 
 
@@ -28,7 +28,7 @@ class SideCounter:
         side -= values <= self._low
         side += values >= self._high
         nan = find_nan(values)
-        self.num_nan += _count_true(nan, missing)
+        self.num_nan += count_set(nan, missing)
         self._counter.add(side, group, either(nan, missing))
 
     def result(self) -> np.ndarray:
@@ -56,7 +56,7 @@ class DifferenceCounter:
         """Take pairs of rows (M, component) that are not `missing`; entries of `group` (M,) below 0 are left out."""
         difference = _difference(values, others)
         nan = find_nan(difference)
-        self.num_nan += _count_true(nan, missing)
+        self.num_nan += count_set(nan, missing)
         tolerance = self._tolerance.astype(difference.dtype)
         self._counter.add(difference > tolerance, group, either(nan, missing))
         if missing is not None:
@@ -102,10 +102,6 @@ def find_nan(values: np.ndarray) -> np.ndarray | None:
         return None
     nan = np.isnan(values)
     return nan if nan.any() else None
-
-
-def _count_true(mask: np.ndarray | None, apart_from: np.ndarray | None) -> int:
-    return 0 if mask is None else int((mask if apart_from is None else mask & ~apart_from).sum())
 
 
 def _spread(counter: ValueCounter, size: int) -> np.ndarray:

@@ -9,8 +9,9 @@ import xarray as xr
 
 from trajlab.analysis.action_raster import order_of, raster_attrs
 from trajlab.analysis.common import as_rows, field_of, require_numeric, title_of
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
+from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_units
@@ -172,8 +173,7 @@ def _read(part: xr.Dataset, name: str, labels: dict[Any, str] | None) -> _Pixels
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is continuous, expected a field of integers")
     image = np.full((part.sizes[EPISODE], part.sizes[TIME], rows.shape[1]), np.nan)
     image[span.episode, span.step] = np.where(shown, rows, np.nan)
-    num_nan = 0 if nan is None else int((nan if dead is None else nan & ~dead).sum())
-    return _Pixels(image, texts, num_nan)
+    return _Pixels(image, texts, count_set(nan, dead))
 
 
 def _coded(

@@ -1,4 +1,4 @@
-"""Rows of several batches held back, until there are as many as there are counts to pass over."""
+"""Kernels that hold rows of several batches back, until counting them costs as much as passing over the counts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 
-class Held:
+class HeldRows:
     """Hands rows on in larger parts: a part at least as long as the table it is counted in costs little beside it.
 
     Rows are several arrays (M, ...) of equal length, or masks that may be None for all False.
@@ -41,3 +41,31 @@ class Held:
             for length, array in zip(lengths, arrays, strict=True)
         )
         return np.concatenate(list(masks))
+
+
+class PlaceCounter:
+    """How often each place from 0 to `size` - 1 occurs; those below 0 are left out.
+
+    >>> counter = PlaceCounter(3)
+    >>> counter.add(np.array([2, -1, 2]))
+    >>> counter.result()
+    array([0, 0, 2])
+    """
+
+    def __init__(self, size: int) -> None:
+        """Start with nothing counted."""
+        self._counts = np.zeros(size, np.int64)
+        self._held = HeldRows(self._count, lambda: size)
+
+    def add(self, places: np.ndarray) -> None:
+        """Count places (M,) of a batch."""
+        self._held.add(places)
+
+    def result(self) -> np.ndarray:
+        """Return the counts (size,)."""
+        self._held.flush()
+        return self._counts
+
+    def _count(self, places: np.ndarray) -> None:
+        kept = places if places.min(initial=0) >= 0 else places[places >= 0]
+        self._counts += np.bincount(kept, minlength=len(self._counts))
