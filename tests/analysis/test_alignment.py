@@ -258,7 +258,7 @@ def test_the_result_can_be_saved(how, tmp_path):
         ({"align": 3}, TypeError, "expected the times of an event.*got int"),
         ({"window": (1, 1)}, ValueError, r"window=\(1, 1\) goes with the times of an event"),
         ({"parts": 4, "align": "end"}, ValueError, "parts=4 goes with align='fraction'"),
-        ({"parts": 0, "align": "fraction"}, ValueError, "parts=0; expected how many equal parts"),
+        ({"parts": 0, "align": "fraction"}, ValueError, "parts=0; expected at least 1"),
     ],
 )
 def test_arguments_that_do_not_fit(options, error, match):

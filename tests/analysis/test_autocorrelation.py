@@ -209,7 +209,7 @@ def test_longest_lag():
     assert tl.autocorrelation(fields([1, 2, 4]), "x").sizes["lag"] == 3
     assert correlation(fields([1, 2, 4]), max_lag=0).tolist() == [1]
     for wrong, error in ((-1, ValueError), (2.0, TypeError), (True, TypeError)):
-        with pytest.raises(error, match=f"max_lag={wrong}; expected a whole number of steps"):
+        with pytest.raises(error, match=f"max_lag={wrong}; expected .*at least 0"):
             tl.autocorrelation(fields([1, 2]), "x", max_lag=wrong)
 
 

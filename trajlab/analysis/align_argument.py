@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.alignment import Align, Alignment, FromEvent, FromStart, InWindows
-from trajlab.analysis.common import field_of
+from trajlab.analysis.common import field_of, whole_number
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.events import event_times
 from trajlab.analysis.fraction import InParts
@@ -35,6 +35,7 @@ from trajlab.names import (
 WINDOW = (50, 50)
 """Steps before and after an event at most, where none are given."""
 PARTS = 50
+"""Into so many an episode is cut where no number is given."""
 
 AlignArgument = Align | xr.Dataset | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
 WindowArgument = Sequence[int] | None
@@ -86,17 +87,10 @@ def choose_alignment(
 
 def _in_parts(ds: xr.Dataset, name: str, parts: Any) -> tuple[xr.Dataset, Alignment, int]:
     """Return the complete episodes, cut into parts."""
-    number = _check_parts(parts)
+    number = PARTS if parts is None else whole_number("parts", parts)
     chosen, left_out = _chosen(ds, ds[COMPLETE].values & (ds[LENGTH].values > 0))
     require_whole(chosen, "align='fraction'")
     return chosen, InParts(Cells.of(chosen), number, 0, number, name, AliveRows.of(chosen, name)), left_out
-
-
-def _check_parts(parts: Any) -> int:
-    number = PARTS if parts is None else parts
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise ValueError(f"parts={parts!r}; expected how many equal parts an episode is cut into, such as {PARTS}")
-    return int(number)
 
 
 def check_window(window: Any) -> tuple[int, int] | None:

@@ -1,6 +1,5 @@
 """How much a field still has in common with itself some steps later."""
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from trajlab.analysis.common import (
     require_free_dims,
     require_numeric,
     title_of,
+    whole_number,
 )
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
@@ -121,11 +121,7 @@ def _check_lag(max_lag: Any, cells: Cells) -> int:
     if max_lag is None:
         longest = int(cells.counts.max(initial=0))
         return min(DEFAULT_LAGS, int(cells.labels[longest - 1] - cells.labels[0])) if longest else 0
-    if isinstance(max_lag, bool) or not isinstance(max_lag, numbers.Integral):
-        raise TypeError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
-    if max_lag < 0:
-        raise ValueError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
-    return int(max_lag)
+    return whole_number("max_lag", max_lag, least=0)
 
 
 def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSums]:

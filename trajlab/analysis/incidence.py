@@ -21,13 +21,9 @@ class Incidence(NamedTuple):
 
 
 def cumulative_incidence(times: np.ndarray, stop: np.ndarray, is_open: np.ndarray, steps: int) -> Incidence:
-    r"""Return the cumulative incidence of each column by itself.
+    """Return the cumulative incidence of each column by itself, the estimate whose formula `milestones` gives.
 
-    .. math:: F(t) = \sum_{u \le t} S(u - 1) \frac{d_u}{n_u}, \qquad
-              S(u) = \prod_{v \le u} \left( 1 - \frac{d_v + e_v}{n_v} \right)
-
-    with `n_u` that have a transition at step `u` and had not reached it before, of which `d_u` reach it there and `e_u`
-    end there without it, for good. Those that are open leave behind their last step.
+    Those that are open leave behind their last step.
 
     Parameters
     ----------

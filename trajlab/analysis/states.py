@@ -97,7 +97,7 @@ def state_trace(
     KeyError
         When there is no such field or coordinate.
     TypeError
-        When the field does not hold numbers, or `align` no times.
+        When the field does not hold numbers, `align` no times, or `parts` is no whole number.
     ValueError
         When a quantile is not within 0 and 1, `groups` does not fit, or a dim of the field has a name that the
         result uses itself; when `align`, `window` or `parts` do not fit, or steps of complete episodes are missing

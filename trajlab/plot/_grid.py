@@ -34,15 +34,6 @@ def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:
     return np.append(result[left].values, result[right].values[-1:])
 
 
-def color_map(ax: "matplotlib.axes.Axes") -> Any:
-    """Return viridis, or the part of it that stands out from a dark ground."""
-    import matplotlib
-    from matplotlib.colors import ListedColormap
-
-    whole = matplotlib.colormaps["viridis"]
-    return ListedColormap(whole(np.linspace(0.2, 1, 256)), "viridis, bright part") if _style.is_dark(ax) else whole
-
-
 def with_scale(style: Mapping[str, Any], maps: Any, lowest: float | None = None) -> dict[str, Any]:
     """Return keyword arguments with one scale of colours for all maps, from `lowest` on unless a norm is given."""
     norm = style.get("norm")

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.alignment import Alignment
-from trajlab.analysis.common import as_rows
+from trajlab.analysis.common import as_rows, evenly_spread
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.views import unknown_episode
 from trajlab.names import EPISODE
@@ -17,11 +17,10 @@ from trajlab.plot import _style
 
 def choose_episodes(ds: xr.Dataset, episodes: int | Iterable[int] | Literal[False]) -> np.ndarray:
     """Return positions along `episode` of those to draw singly."""
-    total = ds.sizes[EPISODE]
     if isinstance(episodes, int | np.integer):
         if episodes < 0:
             raise ValueError(f"episodes={episodes}; expected how many to draw, a list of their numbers, or False")
-        return np.unique(np.linspace(0, total - 1, min(int(episodes), total)).round().astype(np.intp))
+        return evenly_spread(ds.sizes[EPISODE], int(episodes))
     labels = np.asarray(list(episodes), np.int64)
     places = ds.indexes[EPISODE].get_indexer(labels)
     if (places < 0).any():

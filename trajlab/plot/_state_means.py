@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import inner_dims, title_of
+from trajlab.analysis.common import inner_dims
 from trajlab.analysis.groups import Groups
-from trajlab.dataset.fields import component_units
 from trajlab.names import MEAN, STD, X_BIN, N
 from trajlab.plot import _grid, _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_counts, split_strip
@@ -29,7 +28,7 @@ def draw_lines(
     for key in (MEAN, STD, N):
         values = result[key].broadcast_like(result[MEAN]).transpose(*groups.dims, *inner, X_BIN).values
         arrays[key] = values.reshape(groups.size, len(panels.axes), -1)
-    labels = component_labels(ds, name)
+    labels = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax in enumerate(panels.axes):
         strip, handles = split_strip(ax), []
@@ -61,8 +60,8 @@ def draw_maps(
     inner = inner_dims(ds, name)
     means = np.ma.masked_invalid(_panels.by_panel(result[MEAN], groups, inner, _grid.DIMS))
     counts = _panels.by_panel(result[N].broadcast_like(result[MEAN]), groups, inner, _grid.DIMS)
-    labels = component_labels(ds, name)
-    style = _style.merged(QuadMesh, {"cmap": _grid.color_map(panels.axes[0]), "rasterized": True}, kwargs)
+    labels = _text.axis_labels(ds, name)
+    style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, kwargs)
     for number, ax in enumerate(panels.axes):
         component = number % len(labels)
         scale = _grid.with_scale(style, means[component :: len(labels)])
@@ -74,10 +73,3 @@ def draw_maps(
             _grid.fade(mesh, counts[number])
     _grid.label_axes(panels, result)
     return _grid.pale_note(counts) if "alpha" not in kwargs else []
-
-
-def component_labels(ds: xr.Dataset, name: str) -> list[str]:
-    """Return what each component of an action is called on an axis, with units."""
-    titles = _text.component_titles(ds, name)
-    titles = [title_of(ds, name)] if len(titles) == 1 else titles
-    return [_text.with_units(title, unit) for title, unit in zip(titles, component_units(ds, name), strict=True)]

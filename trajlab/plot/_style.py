@@ -172,6 +172,19 @@ def cycle(ax: "matplotlib.axes.Axes") -> tuple[str, ...]:
     return DARK_CYCLE if is_dark(ax) else CYCLE
 
 
+def viridis(ax: "matplotlib.axes.Axes", *, of_lines: bool = False) -> Any:
+    """Return the part of viridis that stands out from the ground of the Axes; thin lines cannot be as pale as cells."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    colors = matplotlib.colormaps["viridis"](np.linspace(*_viridis_ends(ax, of_lines), 256))
+    return ListedColormap(colors, "part of viridis")
+
+
+def _viridis_ends(ax: "matplotlib.axes.Axes", of_lines: bool) -> tuple[float, float]:
+    return (0.2, 1.0) if is_dark(ax) else (0.0, 0.87 if of_lines else 1.0)
+
+
 def neutral(ax: "matplotlib.axes.Axes") -> str:
     """Return a grey that is seen on the ground of the Axes."""
     return "0.7" if is_dark(ax) else "0.45"
@@ -218,8 +231,8 @@ def looks_of(ds: xr.Dataset, panels: Panels, groups: Groups) -> list[Look]:
     if is_ordered(ds, groups):
         import matplotlib
 
-        ends = (0.2, 1.0) if is_dark(ax) else (0.0, 0.87)
-        return [Look(color) for color in matplotlib.colormaps["viridis"](np.linspace(*ends, groups.size))]
+        places = np.linspace(*_viridis_ends(ax, of_lines=True), groups.size)
+        return [Look(color) for color in matplotlib.colormaps["viridis"](places)]
     return looks_of_kinds(ax, groups.size)
 
 

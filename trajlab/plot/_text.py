@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.fields import component_labels
+from trajlab.analysis.common import title_of
+from trajlab.dataset.fields import component_labels, component_units
 from trajlab.names import (
     LEFT_OUT_ATTR,
     NUM_ABOVE_ATTR,
@@ -53,6 +54,13 @@ def component_titles(ds: xr.Dataset, field: str) -> list[str]:
     if dims and all(dim in ds.coords and ds[dim].dtype.kind in "UOT" for dim in dims):
         return [title[len(field) + 1 : -1].replace(",", ", ") for title in titles]
     return titles
+
+
+def axis_labels(ds: xr.Dataset, field: str) -> list[str]:
+    """Return what each component is called on an axis, with units; a single one as the field."""
+    titles = component_titles(ds, field)
+    titles = titles if len(titles) > 1 else [title_of(ds, field)]
+    return [with_units(title, unit) for title, unit in zip(titles, component_units(ds, field), strict=True)]
 
 
 def with_units(label: str, units: Any) -> str:

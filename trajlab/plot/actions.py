@@ -11,7 +11,6 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.dataset.fields import component_units
 from trajlab.names import (
     BIN,
     BIN_LEFT,
@@ -81,12 +80,11 @@ def plot_action_histogram(
     panels = _style.make_panels(len(titles), ax, share_y=True, mend=_style.select_mend(ds, name))
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
     looks = _style.looks_of(ds, panels, chosen)
-    units = component_units(ds, name)
+    along = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
-        title = titles[number] if len(titles) > 1 else title_of(ds, name)
         handles = _draw(ax_, result, heights[:, number], looks, kwargs)
-        _label(panels, number, _text.with_units(title, units[number]), result, by)
+        _label(panels, number, along[number], result, by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
     _text.write_title(
         panels, [f"{title_of(ds, name)}: {counted}", *_text.not_shown(result.attrs), *_legend.left_out(chosen)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import require_numeric, title_of
+from trajlab.analysis.common import require_numeric, title_of, whole_number
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import discrete_kind
 from trajlab.analysis.groups import is_category, make_episode_groups
@@ -114,15 +114,14 @@ def plot_overview(
     KeyError
         When there is no such field or coordinate.
     TypeError
-        When a field of `state` does not hold numbers.
+        When a field of `state` does not hold numbers, or `columns` is no whole number.
     ValueError
         When `ds` is not valid, or there is a reward and steps were sliced away; when `by` is a matter of the
         transition, `groups` or `labels` do not fit, there are more than 24 panels, or groups that are no ranges of
         numbers, or there is nothing to show.
     """
     validate(ds)
-    if not isinstance(columns, int) or columns < 1:
-        raise ValueError(f"columns={columns!r}; expected a whole number of at least 1")
+    columns = whole_number("columns", columns)
     if by not in ds.variables and not ds.sizes[EPISODE]:
         by = START_ITERATION  # a recorder that was off has no coordinate of the user's
     asked = groups is not None

@@ -134,7 +134,8 @@ def _draw_lines(ax: "matplotlib.axes.Axes", points: Points, color: Any, kwargs: 
         ax.add_collection(LineCollection(_cut(points.places, starts, stops), **style))
         ax.scatter(*places, color=style["color"], **dots)
         return None
-    cmap = matplotlib.colormaps.get_cmap(style.pop("cmap", _color_map(ax))).with_extremes(bad=_style.neutral(ax))
+    cmap = matplotlib.colormaps.get_cmap(style.pop("cmap", _style.viridis(ax, of_lines=True)))
+    cmap = cmap.with_extremes(bad=_style.neutral(ax))
     scale = ScalarMappable(style.pop("norm", _norm(points)), cmap)
     shades = np.ma.masked_invalid(points.color)
     starts, stops = _runs(links, scale.to_rgba(shades))
@@ -143,15 +144,6 @@ def _draw_lines(ax: "matplotlib.axes.Axes", points: Points, color: Any, kwargs: 
     ax.add_collection(lines)
     ax.scatter(*places, color=scale.to_rgba(shades[lone]), **dots)
     return lines
-
-
-def _color_map(ax: "matplotlib.axes.Axes") -> Any:
-    """Return the part of viridis whose lines stand out from the ground."""
-    import matplotlib
-    from matplotlib.colors import ListedColormap
-
-    ends = (0.2, 1.0) if _style.is_dark(ax) else (0.0, 0.87)
-    return ListedColormap(matplotlib.colormaps["viridis"](np.linspace(*ends, 256)), "part of viridis")
 
 
 def _norm(points: Points) -> Any:

@@ -9,7 +9,6 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.state_histogram import grouped_state_histogram
 from trajlab.analysis.training import make_fine_groups
-from trajlab.dataset.fields import component_units
 from trajlab.names import (
     BIN,
     BIN_LEFT,
@@ -92,9 +91,7 @@ def plot_state_histogram(
             _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     for strip in strips:
         places.finish(strip, chosen)
-    units = component_units(ds, name)
-    labels = titles if len(titles) > 1 else [title_of(ds, name)]
-    labels = [_text.with_units(label, unit) for label, unit in zip(labels, units, strict=True)]
+    labels = _text.axis_labels(ds, name)
     _label(panels, strips, labels)
     _panels.write_names(panels, labels, _title_lines(title_of(ds, name), result) + _legend.left_out(chosen))
     return panels.result()
