@@ -72,6 +72,13 @@ def by_panel(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last:
     return values.reshape(int(np.prod(lead)), *values.shape[len(lead) :])
 
 
+def by_component(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last: Sequence[str]) -> np.ndarray:
+    """Return values (component, group, *last) of a variable over groups, the dims `inner` and `last`."""
+    values = variable.transpose(*inner, *groups.dims, *last).values
+    components = int(np.prod([variable.sizes[dim] for dim in inner], dtype=np.int64))
+    return values.reshape(components, groups.size, *(variable.sizes[dim] for dim in last))
+
+
 def write_names(
     panels: _style.Panels, names: Sequence[str], lines: Sequence[str], notes: Sequence[str] | None = None
 ) -> None:

@@ -24,29 +24,29 @@ def draw_lines(
     inner, looks = inner_dims(ds, name), _style.looks_of(ds, panels, groups)
     edges = _grid.edges_of(result, X_BIN)
     along = np.repeat(edges, 2)[1:-1]
-    arrays = {}
-    for key in (MEAN, STD, N):
-        values = result[key].broadcast_like(result[MEAN]).transpose(*groups.dims, *inner, X_BIN).values
-        arrays[key] = values.reshape(groups.size, len(panels.axes), -1)
+    arrays = {
+        key: _panels.by_component(result[key].broadcast_like(result[MEAN]), groups, inner, (X_BIN,))
+        for key in (MEAN, STD, N)
+    }
     labels = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax in enumerate(panels.axes):
         strip, handles = split_strip(ax), []
         for group, look in enumerate(looks):
-            mean, std = (np.repeat(arrays[key][group, number], 2) for key in (MEAN, STD))
+            mean, std = (np.repeat(arrays[key][number, group], 2) for key in (MEAN, STD))
             shade = 0.2 if len(looks) == 1 else 0.13
             band = ax.fill_between(along, mean - std, mean + std, color=look.color, alpha=shade, linewidth=0, zorder=2)
             own = {"color": look.color, "linewidth": 1.6, "linestyle": look.linestyle, "zorder": 4}
             handles += ax.plot(along, mean, **_style.merged(Line2D, own, kwargs))
             if groups.name is None:
                 handles.append(band)
-        draw_counts(strip, edges, arrays[N][:, number], groups.name is None, looks)
+        draw_counts(strip, edges, arrays[N][number], groups.name is None, looks)
         _text.write_ylabel(panels, ax, labels[number])
         _grid.label_strip(panels, number, strip, result)
     if groups.name is None:
         _legend.write_legend(panels, handles, ["mean", "± standard deviation"])
         return [f"n: {result[N].attrs['long_name']}"]
-    counts = arrays[N][:, 0].sum(axis=-1)
+    counts = arrays[N][0].sum(axis=-1)
     _legend.write_legend(panels, handles, _legend.group_labels(groups, counts), _legend.groups_title(groups, "n"))
     return [f"mean ± standard deviation; n: {result[N].attrs['long_name']}"]
 

@@ -130,7 +130,7 @@ def _draw(
 
     looks = _style.looks_of(ds, panels, groups)
     bits, alive = (
-        variable.transpose(*inner, *groups.dims, TIME).values.reshape(len(panels.axes), groups.size, result.sizes[TIME])
+        _panels.by_component(variable, groups, inner, (TIME,))
         for variable in (result[ENTROPY], result[N].broadcast_like(result[ENTROPY]))
     )
     time = result[TIME].values

@@ -69,28 +69,24 @@ def plot_autocorrelation(
     strips = [split_strip(ax_) for ax_ in panels.axes]
     looks = _style.looks_of(ds, panels, chosen)
     inner = inner_dims(ds, name)
-    curves, counts = (_by_component(result, key, chosen, inner) for key in (AUTOCORRELATION, N))
+    curves, counts = (
+        _panels.by_component(result[key].broadcast_like(result[AUTOCORRELATION]), chosen, inner, (LAG,))
+        for key in (AUTOCORRELATION, N)
+    )
     lags = result[LAG].values
     lines: list[Any] = []
     for number, (ax_, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         if result.attrs[NUM_TRANSITIONS_ATTR]:
-            lines = _draw(ax_, lags, curves[..., number], looks, kwargs)
+            lines = _draw(ax_, lags, curves[number], looks, kwargs)
         else:
             _text.write_empty(ax_)
-        draw_alive(strip, lags, counts[..., number], by is None, looks)
+        draw_alive(strip, lags, counts[number], by is None, looks)
     _label(ds, name, panels, strips, result, chosen, titles)
     if chosen.name is not None and lines:
         lag = min(1, len(lags) - 1)
         labels = _legend.group_labels(chosen, _panels.total_along(result[N].isel({LAG: lag}), chosen.name))
         _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, f"pairs at lag {lag}"))
     return panels.result()
-
-
-def _by_component(result: xr.Dataset, key: str, groups: Groups, inner: Sequence[str]) -> np.ndarray:
-    """Return a variable as (group, lag, component)."""
-    values = result[key].broadcast_like(result[AUTOCORRELATION]).transpose(*groups.dims, LAG, *inner).values
-    components = int(np.prod([result.sizes[dim] for dim in inner], dtype=np.int64))
-    return values.reshape(groups.size, result.sizes[LAG], components)
 
 
 def _draw(

@@ -91,19 +91,12 @@ def _bars(
     result: xr.Dataset, groups: Groups, inner: tuple[str, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return count and share (panel, bar, side) and `clipped` (panel, bar), None where there is none."""
-    arrays: list[np.ndarray | None] = []
-    for key, last in ((COUNT, (SIDE,)), (SHARE, (SIDE,)), (CLIPPED, ())):
-        if key not in result:
-            arrays.append(None)
-            continue
-        values = result[key].transpose(*inner, *groups.dims, *last).values
-        size = int(np.prod([result.sizes[dim] for dim in inner]))
-        lead = (size, groups.size) if groups.dims else (1, size)
-        arrays.append(values.reshape(*lead, *values.shape[values.ndim - len(last) :]))
-    count, share, clipped = arrays
-    assert count is not None
-    assert share is not None
-    return count, share, clipped
+
+    def bars(key: str, last: tuple[str, ...]) -> np.ndarray:
+        values = _panels.by_component(result[key], groups, inner, last)
+        return values if groups.dims else values.swapaxes(0, 1)  # without groups each component is a bar
+
+    return bars(COUNT, (SIDE,)), bars(SHARE, (SIDE,)), bars(CLIPPED, ()) if CLIPPED in result else None
 
 
 def _draw(

@@ -78,9 +78,8 @@ def plot_state_histogram(
     strips = [split_strip(ax_) for ax_ in panels.axes]
     places = Places.of(ds, result, chosen, groups)
     place = BIN if BIN in result.dims else VALUE
-    lead = (len(titles), chosen.size, result.sizes[place])
     counts, shares = (
-        result[key].transpose(*inner_dims(ds, name), over, place).values.reshape(lead) for key in (COUNT, SHARE)
+        _panels.by_component(result[key], chosen, inner_dims(ds, name), (place,)) for key in (COUNT, SHARE)
     )
     for strip, count in zip(strips, counts, strict=True):
         draw_bars(strip, places, count.sum(axis=-1))

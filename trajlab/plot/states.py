@@ -85,35 +85,30 @@ def plot_state_trace(
     result = grouped_trace(ds, name, chosen, quantiles, alignment).assign_attrs(attrs)
     panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
-    arrays = _arrays(result, by, alignment, inner_dims(ds, name), len(titles))
+    arrays = _arrays(result, chosen, alignment, inner_dims(ds, name))
     looks = _style.looks_of(ds, panels, chosen)
     handles: dict[str, Any] = {}
     behind = single_lines(ds, name, singles, alignment, chosen.of_episode, panels, looks)
     for number, ax_ in enumerate(panels.axes):
         ax_.add_collection(behind[number])
-        handles = _draw(
-            ax_, result, alignment, {key: array[..., number] for key, array in arrays.items()}, looks, kwargs
-        )
-        draw_alive(strips[number], alignment.labels, arrays[N][..., number], by is None, looks, alignment.width)
+        mine = {key: array[number] for key, array in arrays.items()}
+        handles = _draw(ax_, result, alignment, mine, looks, kwargs)
+        draw_alive(strips[number], alignment.labels, mine[N], by is None, looks, alignment.width)
     drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
     _label(ds, name, panels, strips, result, alignment, chosen, len(singles), titles, drawn)
     _name_drawn(panels, result, chosen, handles)
     return panels.result()
 
 
-def _arrays(
-    result: xr.Dataset, by: str | None, alignment: Alignment, inner: tuple[str, ...], components: int
-) -> dict[str, np.ndarray]:
-    """Return mean, std, n (group, place, component) and quantiles (group, quantile, place, component)."""
-    lead = [] if by is None else [by]
-    out = {}
-    for key in (MEAN, STD, N):
-        values = result[key].broadcast_like(result[MEAN]).transpose(*lead, alignment.dim, *inner).values
-        out[key] = values.reshape(values.shape[0] if lead else 1, result.sizes[alignment.dim], components)
+def _arrays(result: xr.Dataset, groups: Groups, alignment: Alignment, inner: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Return mean, std, n (component, group, place) and quantiles (component, group, quantile, place)."""
+    out = {
+        key: _panels.by_component(result[key].broadcast_like(result[MEAN]), groups, inner, (alignment.dim,))
+        for key in (MEAN, STD, N)
+    }
     if QUANTILES in result:
-        values = result[QUANTILES].sortby(QUANTILE).transpose(*lead, QUANTILE, alignment.dim, *inner).values
-        shape = (values.shape[0] if lead else 1, result.sizes[QUANTILE], result.sizes[alignment.dim], components)
-        out[QUANTILES] = values.reshape(shape)
+        bands = result[QUANTILES].sortby(QUANTILE)
+        out[QUANTILES] = _panels.by_component(bands, groups, inner, (QUANTILE, alignment.dim))
     return out
 
 
