@@ -7,17 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset
+from ragged import FORMS, actions, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis import action_ngrams as module
 from trajlab.analysis import grams
 from trajlab.dataset import ordered
-
-
-def actions(*episodes, dtype=np.int32, **options):
-    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
 
 
 def counted(table):

@@ -5,16 +5,12 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset
+from ragged import FORMS, heights, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis import fraction, states
 from trajlab.analysis.fraction import overlaps_of
-
-
-def heights(*episodes, dtype=np.float64, **options):
-    return tl.from_episodes([{"height": np.array(e, dtype)} for e in episodes], **options)
 
 
 def times_of(ds, times):

@@ -8,15 +8,11 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset, rows_at
+from ragged import FORMS, heights, in_form, lengths, make_dataset, rows_at
 from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis import moments, states
-
-
-def heights(*episodes, dtype=np.float64, **options):
-    return tl.from_episodes([{"height": np.array(e, dtype)} for e in episodes], **options)
 
 
 def test_means_are_over_the_episodes_alive():

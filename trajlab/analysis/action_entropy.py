@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.action_rates import Counted, count_steps, labelled_steps, lead_sizes
+from trajlab.analysis.action_rates import Counted, count_steps, labelled_steps
 from trajlab.analysis.coded_rows import CodedRows, reduce_coded
 from trajlab.analysis.common import (
     episode_coords,
@@ -122,7 +122,7 @@ def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups, window: int = 1) 
     if window > 1 and len(counted.counts):
         counted = _pooled(counted, np.sort(ds[TIME].values), window)
     dims = (*groups.dims, TIME, *inner_dims(ds, name))
-    bits = entropy_bits(counted.counts).reshape(*lead_sizes(ds, groups), *ds[name].shape[2:])
+    bits = entropy_bits(counted.counts).reshape(*groups.shape, ds.sizes[TIME], *ds[name].shape[2:])
     result = labelled_steps(ds, name, groups, counted, {ENTROPY: (dims, bits, _attrs(ds, name))}, {}, "action_entropy")
     if window > 1:
         result[N].attrs["long_name"] = f"transitions within {window} steps"

@@ -90,7 +90,7 @@ def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*groups.dims, TIME, *inner_dims(ds, name), VALUE)
-    shape = (*lead_sizes(ds, groups), *ds[name].shape[2:], len(values))
+    shape = (*groups.shape, ds.sizes[TIME], *ds[name].shape[2:], len(values))
     variables: dict[str, Any] = {
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),
@@ -140,11 +140,6 @@ def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted
     return Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
 
 
-def lead_sizes(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
-    """Return the sizes of the dims (by, time)."""
-    return (*groups.shape, ds.sizes[TIME])
-
-
 def labelled_steps(
     ds: xr.Dataset,
     name: str,
@@ -157,7 +152,7 @@ def labelled_steps(
     """Return variables as a Dataset, with `n`, steps, groups and components."""
     alive = AliveRows.of(ds, name)
     of_agents = {} if alive.axis is None else {AGENT: alive.num_agents}
-    n = counted.alive.reshape(*lead_sizes(ds, groups), *of_agents.values())
+    n = counted.alive.reshape(*groups.shape, ds.sizes[TIME], *of_agents.values())
     long_name = "episodes alive" if groups.is_per_episode else "transitions"
     return xr.Dataset(
         variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},

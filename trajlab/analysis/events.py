@@ -7,7 +7,7 @@ import xarray as xr
 
 from trajlab.analysis.common import episode_coords, made_by
 from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.first_times import First, find_first
+from trajlab.analysis.first_times import FirstTimes, find_first
 from trajlab.names import CENSORED, EVENT_TIME, REACHED, TIME
 
 
@@ -64,7 +64,7 @@ def event_times(ds: xr.Dataset, condition: Conditions) -> xr.Dataset:
     return events_dataset(ds, first, made_by(ds, "event_times", text))
 
 
-def events_dataset(ds: xr.Dataset, first: First, attrs: dict[str, Any]) -> xr.Dataset:
+def events_dataset(ds: xr.Dataset, first: FirstTimes, attrs: dict[str, Any]) -> xr.Dataset:
     """Return first times as a Dataset, with what is known of the episodes."""
     reached = ~np.isnan(first.times)
     censored = ~reached & first.is_open(ds)

@@ -10,7 +10,7 @@ from trajlab.analysis.counting import coded, only_occurring
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.events import events_dataset
 from trajlab.analysis.first import NEVER, lower_to
-from trajlab.analysis.first_times import AgentSteps, First
+from trajlab.analysis.first_times import AgentSteps, FirstTimes
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
@@ -68,7 +68,7 @@ def first_action_time(ds: xr.Dataset, field: str = "action", *, labels: LabelsAr
     return events_dataset(ds, first, made_by(ds, "first_action_time", name) | attrs)
 
 
-def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[First, dict[str, int]]:
+def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[FirstTimes, dict[str, int]]:
     """Return the first times of each action, and the attributes that say how many were NaN."""
     ds, name = field_of(ds, field, like=np.int64)
     names = check_labels(labels)
@@ -92,7 +92,7 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[First, 
     dims = (EPISODE, *inner_dims(ds, name), VALUE)
     steps = np.broadcast_to(stop.result(shape[:-1])[..., np.newaxis], shape)
     coords = {**inner_coords(ds, name), **value_coords(ds, name, values, names)}
-    return First(dims, coords, found.reshape(shape), steps), {NUM_NAN_ATTR: num_nan}
+    return FirstTimes(dims, coords, found.reshape(shape), steps), {NUM_NAN_ATTR: num_nan}
 
 
 class FirstOfValues:

@@ -13,7 +13,7 @@ from trajlab.analysis.moments import sum_by_index
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
-from trajlab.dataset.ordered import iter_ordered
+from trajlab.dataset.ordered import iter_whole
 from trajlab.names import ALIVE, FRACTION, MASK
 
 MAX_OVERLAPS = 2**18
@@ -81,7 +81,8 @@ class InParts(Alignment):
         Of `alive` it is whether an agent takes part in any transition there. `time` is the number of the part.
         """
         offsets = self.cells.offsets
-        for first, last, values in _whole_episodes(iter_ordered(ds, fields), offsets):
+        for batch, span in iter_whole(ds, fields):
+            first, last = int(span.episodes[0]), int(span.episodes[-1]) + 1
             overlaps = np.cumsum(self.cells.counts[first:last] + self.parts)
             begin = first
             while begin < last:
@@ -89,7 +90,7 @@ class InParts(Alignment):
                 end = first + int(np.searchsorted(overlaps, before + MAX_OVERLAPS, side="right"))
                 end = max(end, begin + 1)
                 rows = slice(int(offsets[begin] - offsets[first]), int(offsets[end] - offsets[first]))
-                yield self._means({key: array[rows] for key, array in values.items()}, begin, end)
+                yield self._means({key: array[rows] for key, array in batch.values.items()}, begin, end)
                 begin = end
 
     def _means(self, values: Mapping[str, np.ndarray], begin: int, end: int) -> FlatBatch:
@@ -177,21 +178,3 @@ def overlaps_of(length: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray,
     time, of = time[row], of[row]
     covered = np.minimum((time + 1) * parts, (part + 1) * of) - np.maximum(time * parts, part * of)
     return row, episode[row] * parts + part, covered / of
-
-
-def _whole_episodes(
-    batches: Iterable[FlatBatch], offsets: np.ndarray
-) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
-    """Yield the values of whole episodes `first` to `last`, from batches in order that may end within one."""
-    held: list[Mapping[str, np.ndarray]] = []
-    first, begin, end = 0, 0, 0
-    for batch in batches:
-        held.append(batch.values)
-        end += len(next(iter(batch.values.values())))
-        last = int(np.searchsorted(offsets, end, side="right")) - 1
-        if last > first:
-            joined = {key: np.concatenate([values[key] for values in held]) for key in batch.values}
-            whole = int(offsets[last]) - begin
-            yield first, last, {key: array[:whole] for key, array in joined.items()}
-            held = [{key: array[whole:] for key, array in joined.items()}]
-            first, begin = last, int(offsets[last])

@@ -9,7 +9,7 @@ from trajlab.analysis.common import made_by
 from trajlab.analysis.conditions import Conditions
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.events import time_units
-from trajlab.analysis.first_times import First, find_first
+from trajlab.analysis.first_times import FirstTimes, find_first
 from trajlab.analysis.groups import Groups, make_episode_groups
 from trajlab.analysis.incidence import cumulative_incidence
 from trajlab.dataset.schema import validate
@@ -82,7 +82,7 @@ def milestones(
     return grouped_milestones(ds, first, text, chosen)
 
 
-def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) -> xr.Dataset:
+def grouped_milestones(ds: xr.Dataset, first: FirstTimes, text: str, groups: Groups) -> xr.Dataset:
     """Return `milestones` of events whose first times are known, for groups that were made already."""
     inner = tuple(dim for dim in first.dims if dim != EPISODE)
     _check_dims(inner, groups, text)
@@ -109,7 +109,7 @@ def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) 
     return xr.Dataset(variables, {TIME: time, **groups.coords(), **first.coords}, attrs)
 
 
-def _columns(values: np.ndarray, first: First) -> np.ndarray:
+def _columns(values: np.ndarray, first: FirstTimes) -> np.ndarray:
     """Return values over the dims of events as (episode, column)."""
     values = np.moveaxis(values, first.dims.index(EPISODE), 0)
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))

@@ -8,7 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.conditions import Conditions
 from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.first_times import First, find_first
+from trajlab.analysis.first_times import FirstTimes, find_first
 from trajlab.analysis.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
@@ -87,7 +87,7 @@ def plot_milestones(
     return panels.result()
 
 
-def event_names(first: First) -> list[str]:
+def event_names(first: FirstTimes) -> list[str]:
     """Return what each event is called, and each component of it."""
     inner = [dim for dim in first.dims if dim != EPISODE]
     sizes = dict(zip(first.dims, first.times.shape, strict=True))
