@@ -563,7 +563,7 @@ MUTATIONS = [
     Mutation(
         "pairs: over an edge",
         "the last action of an episode and the first of the next one are a pair",
-        edit("analysis/pairs.py", "counts -= counted(last, last + ahead)", "pass"),
+        edit("analysis/kernels/pairs.py", "counts -= counted(last, last + ahead)", "pass"),
         f"{PAIRS} -k edge",
     ),
     Mutation(
@@ -593,13 +593,13 @@ MUTATIONS = [
     Mutation(
         "autocorrelation: over an edge",
         "a value and one of the next episode are a pair",
-        edit("analysis/lagged.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
+        edit("analysis/kernels/lagged_sums.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
         "tests/analysis/test_autocorrelation.py -k equals_a_loop",
     ),
     Mutation(
         "autocorrelation: one mean for all lags",
         "the mean of all values stands for that of the pairs of a lag",
-        edit("analysis/lagged.py", "out = (products - earlier * later / n)", "out = (products - earlier[:, :1] * later[:, :1] / n[:, :1] ** 2 * n)"),
+        edit("analysis/kernels/lagged_sums.py", "out = (products - earlier * later / n)", "out = (products - earlier[:, :1] * later[:, :1] / n[:, :1] ** 2 * n)"),
         "tests/analysis/test_autocorrelation.py -k means_are_those",
     ),
     Mutation(
@@ -635,7 +635,7 @@ MUTATIONS = [
     Mutation(
         "n-grams: halves",
         "of a long n-gram that is written as two halves the overlap is told twice",
-        edit("analysis/grams.py", "last[:, 2 * self.half.n - self.n :]", "last"),
+        edit("analysis/kernels/ngrams.py", "last[:, 2 * self.half.n - self.n :]", "last"),
         f"{NGRAMS} -k any_length",
     ),
     Mutation(
@@ -659,13 +659,13 @@ MUTATIONS = [
     Mutation(
         "runs: between batches",
         "a run that goes on in the next batch begins anew there",
-        edit("analysis/runs.py", "length[at_first] += start - self._start[of]", "pass"),
+        edit("analysis/kernels/runs.py", "length[at_first] += start - self._start[of]", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(
         "runs: group",
         "the step in which a batch begins decides the group of a run from before",
-        edit("analysis/runs.py", "of_first[at_first] = self._group[of]", "pass"),
+        edit("analysis/kernels/runs.py", "of_first[at_first] = self._group[of]", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(

@@ -39,6 +39,7 @@ FLOORS = {
     "buffer": floor(3, "matplotlib trajlab.analysis"),
     "recorder": floor(3, "matplotlib trajlab.analysis"),
     "consumers": floor(3, "matplotlib trajlab.analysis"),
+    "analysis.kernels": floor(2, "jax xarray pandas matplotlib"),
     "analysis": floor(3, "jax matplotlib"),
     "io": floor(3, "matplotlib trajlab.analysis"),
     "plot": floor(4, "jax trajlab.recorder"),

@@ -113,7 +113,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, cells):
     ds = make_dataset(LENGTHS).load()
     want = [tl.autocorrelation(ds, "obs", by=by) for by in (None, "end_reason", "flag")]
     monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", cells)
-    monkeypatch.setattr("trajlab.analysis.lagged.TILE", cells)
+    monkeypatch.setattr("trajlab.analysis.kernels.lagged_sums.TILE", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by=by), one, rtol=1e-9)
 

@@ -12,7 +12,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis.first import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.dataset import parts
 
 

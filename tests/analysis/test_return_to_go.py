@@ -11,7 +11,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import backward_sums
+from trajlab.analysis.kernels import backward_sums
 
 
 def rewards(*episodes, dtype=np.float32, **options):

@@ -12,7 +12,8 @@ from ragged import FORMS, heights, in_form, lengths, make_dataset, rows_at
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import moments, states
+from trajlab.analysis import states
+from trajlab.analysis.kernels import moments
 
 
 def test_means_are_over_the_episodes_alive():

@@ -20,8 +20,8 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.grams import NumberCounter
 from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.kernels.ngrams import NumberCounter
 from trajlab.dataset.cells import Cells
 from trajlab.errors import check_option, warn_user
 from trajlab.names import ENTROPY, EPISODE, NUM_NAN_ATTR, RATE_NAMES, TIME, WINDOW_ATTR, N

@@ -10,13 +10,13 @@ import xarray as xr
 from trajlab.analysis.alignment import FromStart
 from trajlab.analysis.alive import count_alive, place_of
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
-from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.groups import Groups, make_groups, refuse_time
-from trajlab.analysis.held_rows import HeldRows
+from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.held_rows import HeldRows
+from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
-from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat

@@ -10,9 +10,9 @@ from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by,
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.kernels.masks import but_not, count_set, either
+from trajlab.analysis.kernels.pairs import PairCounter
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
-from trajlab.analysis.masks import but_not, count_set, either
-from trajlab.analysis.pairs import PairCounter
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.successive import iter_successive

@@ -17,7 +17,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.lagged import LagSums, Layout
+from trajlab.analysis.kernels.lagged_sums import LagSums, Layout
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count

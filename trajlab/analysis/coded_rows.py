@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.counting import ValueCounter
 from trajlab.analysis.discrete import as_discrete, require_few
 from trajlab.analysis.groups import Groups
-from trajlab.analysis.masks import but_not, count_set, either
+from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.discrete import as_discrete, discrete_kind
-from trajlab.analysis.masks import count_set
+from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
 from trajlab.dataset.flat import iter_flat

@@ -6,13 +6,13 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
-from trajlab.analysis.counting import coded, only_occurring
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.events import events_dataset
-from trajlab.analysis.first import NEVER, lower_to
 from trajlab.analysis.first_times import AgentSteps, FirstTimes
+from trajlab.analysis.kernels.counting import coded, only_occurring
+from trajlab.analysis.kernels.masks import count_set, either
+from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
-from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat

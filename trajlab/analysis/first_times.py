@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.analysis.common import is_blank
 from trajlab.analysis.conditions import ConditionReader, condition_text, named_conditions
-from trajlab.analysis.first import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.names import CUT, END_REASON, EPISODE, EVENT, EVENT_NAMES, LENGTH, TRUNCATED

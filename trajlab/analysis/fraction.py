@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.common import as_rows
-from trajlab.analysis.moments import sum_by_index
+from trajlab.analysis.kernels.moments import sum_by_index
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch

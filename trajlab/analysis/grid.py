@@ -10,11 +10,11 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
-from trajlab.analysis.counting import RangeFinder, bin_index, bin_middles, even_edges
 from trajlab.analysis.cut import Numbers
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.kernels.counting import RangeFinder, bin_index, bin_middles, even_edges
+from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
-from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.common import as_rows, field_of, is_blank, made_by
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.episode_values import episode_values
 from trajlab.analysis.groups import Groups
+from trajlab.analysis.kernels.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.survival import check_confidence
 from trajlab.analysis.training import group_ends, make_training_groups
 from trajlab.dataset.fields import as_text, final_names

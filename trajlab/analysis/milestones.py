@@ -11,7 +11,7 @@ from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.events import time_units
 from trajlab.analysis.first_times import FirstTimes, find_first
 from trajlab.analysis.groups import Groups, make_episode_groups
-from trajlab.analysis.incidence import cumulative_incidence
+from trajlab.analysis.kernels.incidence import cumulative_incidence
 from trajlab.dataset.schema import validate
 from trajlab.names import (
     EPISODE,

@@ -10,7 +10,7 @@ from trajlab.analysis.components import Component, components_of
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument, Grid, make_grid
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.held_rows import PlaceCounter
+from trajlab.analysis.kernels.held_rows import PlaceCounter
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user
 from trajlab.names import COUNT, NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, SHARE

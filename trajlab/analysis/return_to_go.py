@@ -3,7 +3,6 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.backward_sums import sum_backwards
 from trajlab.analysis.common import (
     as_rows,
     field_of,
@@ -13,6 +12,7 @@ from trajlab.analysis.common import (
     require_numeric,
     units_of,
 )
+from trajlab.analysis.kernels.backward_sums import sum_backwards
 from trajlab.analysis.returns import check_discount
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells

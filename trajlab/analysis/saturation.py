@@ -20,7 +20,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.sides import DifferenceCounter, SideCounter
+from trajlab.analysis.kernels.bound_sides import DifferenceCounter, SideCounter
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import resolve_field
 from trajlab.dataset.flat import iter_flat

@@ -10,8 +10,8 @@ import xarray as xr
 from trajlab.analysis.action_raster import order_of, raster_attrs
 from trajlab.analysis.common import as_rows, field_of, require_numeric, title_of
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
-from trajlab.analysis.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_units

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.bootstrap import Statistic
 from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.kernels.bootstrap import Statistic
 from trajlab.analysis.learning import Interval, grouped_curve, prepare_curve
 from trajlab.dataset.fields import component_labels
 from trajlab.errors import check_option

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from strategies import examples
 
-from trajlab.analysis.bootstrap import bootstrap, weighted_statistics
+from trajlab.analysis.kernels.bootstrap import bootstrap, weighted_statistics
 
 MEAN, MEDIAN, IQM = 0, 1, 2
 
@@ -90,7 +90,7 @@ def test_order_of_values_does_not_matter(cluster):
 def test_blocks_of_resamples_change_nothing(monkeypatch):
     values = np.random.default_rng(1).normal(size=(20, 2))
     want = bootstrap(values, None, 0.9, 50, np.random.default_rng(0))
-    monkeypatch.setattr("trajlab.analysis.bootstrap.BLOCK", 70)
+    monkeypatch.setattr("trajlab.analysis.kernels.bootstrap.BLOCK", 70)
     np.testing.assert_allclose(bootstrap(values, None, 0.9, 50, np.random.default_rng(0)), want, rtol=1e-12)
 
 

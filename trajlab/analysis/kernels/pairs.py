@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trajlab.analysis.counting import coded, only_occurring
+from trajlab.analysis.kernels.counting import coded, only_occurring
 
 FEW_VALUES = 64
 """So many candidate values have a table of pairs at once; where there are more, those that occur are sought first."""

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.masks import count_set, either
-from trajlab.analysis.moments import sum_by_index
+from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.masks import count_set, either
+from trajlab.analysis.kernels.moments import sum_by_index
 
 
 class SideCounter:
