@@ -19,10 +19,10 @@ from trajlab.analysis.common import (
     units_of,
 )
 from trajlab.analysis.components import Component, components_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, discrete_kind, require_few
 from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.held_rows import HeldRows, PlaceCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either

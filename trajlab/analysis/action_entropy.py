@@ -18,9 +18,9 @@ from trajlab.analysis.common import (
     title_of,
     whole_number,
 )
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.ngrams import NumberCounter
 from trajlab.dataset.cells import Cells
 from trajlab.errors import check_option, warn_user

@@ -10,9 +10,9 @@ import xarray as xr
 from trajlab.analysis.alignment import FromStart
 from trajlab.analysis.alive import count_alive, place_of
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
-from trajlab.analysis.groups import Groups, make_groups, refuse_time
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.held_rows import HeldRows
 from trajlab.analysis.kernels.masks import count_set, either

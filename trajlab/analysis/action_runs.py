@@ -7,9 +7,9 @@ import xarray as xr
 
 from trajlab.analysis.coded_rows import CodedBatch, CodedRows, reduce_coded
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.ngrams import NumberCounter
 from trajlab.analysis.kernels.runs import RunFinder
 from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values, value_coords

@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.analysis.kernels.pairs import PairCounter
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords

@@ -16,9 +16,9 @@ from trajlab.analysis.common import (
     title_of,
     units_of,
 )
-from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.discrete import as_discrete, discrete_kind
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.counting import BinCounter, RangeFinder, ValueCounter, bin_middles, even_edges
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords

@@ -9,10 +9,10 @@ import xarray as xr
 
 from trajlab.analysis.alignment import Align, Alignment, FromEvent, FromStart, InWindows
 from trajlab.analysis.common import field_of, whole_number
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.events import event_times
 from trajlab.analysis.fraction import InParts
-from trajlab.analysis.groups import Groups, make_episode_groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups, make_groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import resolve_field

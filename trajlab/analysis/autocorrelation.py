@@ -15,8 +15,8 @@ from trajlab.analysis.common import (
     title_of,
     whole_number,
 )
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.lagged_sums import LagSums, Layout
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells, CellSpan

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.discrete import as_discrete, require_few
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.dataset.alive_rows import AliveRows

@@ -10,8 +10,8 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
-from trajlab.analysis.cut import Numbers
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.grouping.cut import Numbers
 from trajlab.analysis.kernels.counting import RangeFinder, bin_index, bin_middles, even_edges
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE

@@ -7,12 +7,12 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import as_rows, field_of, is_blank, made_by
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.episode_values import episode_values
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.grouping.training import group_ends, make_training_groups
 from trajlab.analysis.kernels.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.survival import check_confidence
-from trajlab.analysis.training import group_ends, make_training_groups
 from trajlab.dataset.fields import as_text, final_names
 from trajlab.dataset.schema import validate
 from trajlab.errors import check_option, unknown_name, warn_user

@@ -7,10 +7,10 @@ import xarray as xr
 
 from trajlab.analysis.common import made_by
 from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.events import time_units
 from trajlab.analysis.first_times import FirstTimes, find_first
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.kernels.incidence import cumulative_incidence
 from trajlab.dataset.schema import validate
 from trajlab.names import (

@@ -7,9 +7,9 @@ import xarray as xr
 
 from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument, Grid, make_grid
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.held_rows import PlaceCounter
 from trajlab.dataset.flat import iter_flat
 from trajlab.errors import warn_user

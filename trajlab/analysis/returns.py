@@ -17,7 +17,7 @@ from trajlab.analysis.common import (
     require_numeric,
     units_of,
 )
-from trajlab.analysis.cut import fair_codes
+from trajlab.analysis.grouping.cut import fair_codes
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat

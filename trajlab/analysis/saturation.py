@@ -18,8 +18,8 @@ from trajlab.analysis.common import (
     title_of,
     units_of,
 )
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.bound_sides import DifferenceCounter, SideCounter
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import resolve_field

@@ -11,9 +11,9 @@ from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choos
 from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.alive import alive_index, count_alive, place_of
 from trajlab.analysis.common import as_rows, require_free_dims, require_numeric
-from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.fraction import InParts
-from trajlab.analysis.groups import Groups, make_groups, refuse_time
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.moments import Moments, Packer
 from trajlab.analysis.trace_result import label_trace
 from trajlab.dataset.alive_rows import AliveRows

@@ -7,7 +7,7 @@ import xarray as xr
 
 from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.common import inner_coords, inner_dims, made_by, title_of, units_of
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.names import AGENT, MEAN, QUANTILE, QUANTILES, STD, N
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
 from trajlab.plot._style import Panels
 from trajlab.plot._text import plural, points_of, safe, with_units

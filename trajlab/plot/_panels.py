@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LABEL, VALUE
 from trajlab.plot import _legend, _style, _text
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import inner_dims
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import MEAN, STD, X_BIN, N
 from trajlab.plot import _grid, _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_counts, split_strip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups, is_category
+from trajlab.analysis.grouping.groups import Groups, is_category
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups
-from trajlab.analysis.training import edges_along, is_along
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.grouping.training import edges_along, is_along
 from trajlab.names import FIRST, LAST
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._alive import scale_counts

@@ -8,9 +8,9 @@ import xarray as xr
 
 from trajlab.analysis.action_by_state import grouped_by_state, state_and_action
 from trajlab.analysis.common import inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import (
     AGENT,

@@ -8,8 +8,8 @@ import xarray as xr
 
 from trajlab.analysis.action_entropy import Per, check_entropy_options, episode_entropy, grouped_entropy
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_TRANSITIONS_ATTR, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
 from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip

@@ -9,8 +9,8 @@ import xarray as xr
 
 from trajlab.analysis.action_ngrams import check_lengths, grouped_ngrams
 from trajlab.analysis.common import field_of, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, LABEL, NGRAM, NUM_TRANSITIONS_ATTR, SHARE, N
 from trajlab.plot import _legend, _panels, _style, _text

@@ -8,8 +8,8 @@ import xarray as xr
 
 from trajlab.analysis.action_rates import grouped_rates
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text

@@ -7,8 +7,8 @@ import xarray as xr
 
 from trajlab.analysis.action_runs import grouped_runs
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, MEAN, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text

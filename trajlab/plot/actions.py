@@ -8,8 +8,8 @@ import xarray as xr
 
 from trajlab.analysis.actions import grouped_histogram
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import (
     BIN,

@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.first_action import find_first_actions
-from trajlab.analysis.groups import make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_episode_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.names import LABEL, MEDIAN, NUM_REACHED, SHARE, TIME, VALUE, N

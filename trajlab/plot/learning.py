@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.kernels.bootstrap import Statistic
 from trajlab.analysis.learning import Interval, grouped_curve, prepare_curve
 from trajlab.dataset.fields import component_labels

@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.first_times import FirstTimes, find_first
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
 from trajlab.names import EPISODE, EVENT, MEDIAN, SHARE, START_SEEN, TIME, N

@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.components import components_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.occupancy import grouped_occupancy
 from trajlab.names import COUNT, NUM_TRANSITIONS_ATTR, SHARE
 from trajlab.plot import _grid, _legend, _panels, _style, _text

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
 from trajlab.names import COUNT, CUT, DONE, END_REASON, SHARE, START_ITERATION, TERMINATED, TRUNCATED
 from trajlab.plot import _legend, _style, _text

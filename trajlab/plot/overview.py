@@ -9,9 +9,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import require_numeric, title_of, whole_number
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import discrete_kind
-from trajlab.analysis.groups import is_category, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import is_category, make_episode_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.returns import returns
 from trajlab.dataset.fields import MAX_COMPONENTS, component_count, field_names, has_own_name, is_numeric, resolve_field

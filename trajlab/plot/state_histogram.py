@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.training import make_fine_groups
 from trajlab.analysis.state_histogram import grouped_state_histogram
-from trajlab.analysis.training import make_fine_groups
 from trajlab.names import (
     BIN,
     BIN_LEFT,

@@ -9,8 +9,8 @@ import xarray as xr
 from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choose_alignment, trace_groups, traced_field
 from trajlab.analysis.alignment import Alignment
 from trajlab.analysis.common import inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument, Numbers
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.windows import as_steps

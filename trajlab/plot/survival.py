@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.survival import check_confidence, grouped_survival
 from trajlab.dataset.schema import validate
 from trajlab.names import LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N

@@ -10,11 +10,11 @@ import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.common import title_of, units_of
-from trajlab.analysis.cut import GroupsArgument, choose_kinds, cut_values
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.grouping.cut import GroupsArgument, choose_kinds, cut_values
+from trajlab.analysis.grouping.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.masks import count_set, either
-from trajlab.analysis.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import as_text

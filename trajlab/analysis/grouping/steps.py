@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trajlab.analysis.cut import range_labels
+from trajlab.analysis.grouping.cut import range_labels
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
 

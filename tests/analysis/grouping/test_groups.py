@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from ragged import make_dataset
 from strategies import examples
 
-from trajlab.analysis.cut import cut_values
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import cut_values
+from trajlab.analysis.grouping.groups import make_groups
 
 DAYS = np.arange("2026-01-01", "2026-01-10", dtype="datetime64[D]")
 

@@ -30,7 +30,7 @@ def cut_values(
     weights : array (value,) of int
         How many of `what` have each value.
     groups
-        As in `trajlab.analysis.groups.make_groups`.
+        As in `trajlab.analysis.grouping.groups.make_groups`.
     by, what : str
         The name of the values, and of what they are values of, for texts.
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, is_category, make_episode_groups, make_groups
-from trajlab.analysis.steps import RangeOf
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, is_category, make_episode_groups, make_groups
+from trajlab.analysis.grouping.steps import RangeOf
 from trajlab.names import ENV, EPISODE, FIRST, LAST, TIME
 
 MAX_SINGLE = 40
