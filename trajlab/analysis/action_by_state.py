@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alive import alive_index
+from trajlab.analysis.alignment.places import alive_index
 from trajlab.analysis.common import (
     as_rows,
     filled,

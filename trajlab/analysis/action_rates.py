@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import FromStart
-from trajlab.analysis.alive import count_alive, place_of
+from trajlab.analysis.alignment.alignments import FromStart
+from trajlab.analysis.alignment.places import count_alive, place_of
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.grouping.cut import GroupsArgument

@@ -7,11 +7,17 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choose_alignment, trace_groups, traced_field
-from trajlab.analysis.alignment import Alignment
-from trajlab.analysis.alive import alive_index, count_alive, place_of
+from trajlab.analysis.alignment.alignments import Alignment
+from trajlab.analysis.alignment.argument import (
+    AlignArgument,
+    WindowArgument,
+    choose_alignment,
+    trace_groups,
+    traced_field,
+)
+from trajlab.analysis.alignment.fraction import InParts
+from trajlab.analysis.alignment.places import alive_index, count_alive, place_of
 from trajlab.analysis.common import as_rows, require_free_dims, require_numeric
-from trajlab.analysis.fraction import InParts
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.moments import Moments, Packer

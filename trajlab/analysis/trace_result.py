@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.common import inner_coords, inner_dims, made_by, title_of, units_of
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows

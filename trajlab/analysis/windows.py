@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.align_argument import WindowArgument, event_lags, event_origins
+from trajlab.analysis.alignment.argument import WindowArgument, event_lags, event_origins
 from trajlab.analysis.conditions import Condition
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import is_per_transition

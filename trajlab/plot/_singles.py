@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.common import as_rows, evenly_spread
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.views import unknown_episode

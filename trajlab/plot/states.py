@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.align_argument import AlignArgument, WindowArgument, choose_alignment, trace_groups, traced_field
-from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.alignment.alignments import Alignment
+from trajlab.analysis.alignment.argument import (
+    AlignArgument,
+    WindowArgument,
+    choose_alignment,
+    trace_groups,
+    traced_field,
+)
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups

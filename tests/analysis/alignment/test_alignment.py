@@ -9,8 +9,9 @@ from ragged import FORMS, heights, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import fraction, states
-from trajlab.analysis.fraction import overlaps_of
+from trajlab.analysis import states
+from trajlab.analysis.alignment import fraction
+from trajlab.analysis.alignment.fraction import overlaps_of
 
 
 def times_of(ds, times):

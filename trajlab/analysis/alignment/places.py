@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.flat import FlatBatch

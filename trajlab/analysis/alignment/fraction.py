@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import Alignment
+from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.kernels.moments import sum_by_index
 from trajlab.dataset.alive_rows import AliveRows
