@@ -485,13 +485,13 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a histogram",
         "actions of agents that are done are counted",
-        edit("analysis/actions.py", "groups.index(batch), either(missing, dead))", "groups.index(batch), missing)"),
+        edit("analysis/action_histogram.py", "groups.index(batch), either(missing, dead))", "groups.index(batch), missing)"),
         f"{STATISTICS} -k test_histograms",
     ),
     Mutation(
         "agents: dead between the bins",
         "bins span what agents that are done have in their rows",
-        edit("analysis/actions.py", "found.add(rows if dead is None else rows[~dead])", "found.add(rows)"),
+        edit("analysis/action_histogram.py", "found.add(rows if dead is None else rows[~dead])", "found.add(rows)"),
         f"{STATISTICS} -k over_the_range",
     ),
     Mutation(

@@ -135,7 +135,7 @@ def test_imports_only_from_floors_below(path):
         ("analysis/a.py", "import jax.numpy as jnp", "analysis never imports jax"),
         ("block/layout.py", "from trajlab.block.append import Chunk", "of floor 1, which is not below floor 0"),
         ("recorder.py", "import gymnasium", "only integrations imports gymnasium"),
-        ("integrations/a.py", "from trajlab.plot import states", "integrations never imports trajlab.plot"),
+        ("integrations/a.py", "from trajlab.plot import state_trace", "integrations never imports trajlab.plot"),
         ("recorder.py", "import trajlab", "of floor 6, which is not below floor 3"),
         ("attic/a.py", "", "has no floor yet"),
     ],

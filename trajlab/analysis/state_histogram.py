@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.actions import DEFAULT_BINS, find_range, grouped_histogram
+from trajlab.analysis.action_histogram import DEFAULT_BINS, find_range, grouped_histogram
 from trajlab.analysis.common import field_of, require_free_dims
 from trajlab.analysis.discrete import discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers

@@ -27,10 +27,10 @@ from trajlab.names import (
 )
 from trajlab.plot import _style, _text
 from trajlab.plot._page import finish_panel, write_frame
-from trajlab.plot.actions import plot_action_histogram
-from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.action_histogram import plot_action_histogram
+from trajlab.plot.learning_curve import plot_learning_curve
 from trajlab.plot.outcomes import plot_outcomes
-from trajlab.plot.states import plot_state_trace
+from trajlab.plot.state_trace import plot_state_trace
 from trajlab.plot.survival import plot_survival
 
 MAX_SHOWN = 4

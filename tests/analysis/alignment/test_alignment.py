@@ -9,7 +9,7 @@ from ragged import FORMS, heights, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import states
+from trajlab.analysis import state_trace
 from trajlab.analysis.alignment import fraction
 from trajlab.analysis.alignment.fraction import overlaps_of
 
@@ -107,7 +107,7 @@ def test_fraction_as_a_plain_loop(drawn, field, parts, tiny):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fraction, "MAX_OVERLAPS", 5 if tiny else 2**18)
-        patch.setattr(states, "MAX_PACKED", 60 if tiny else 2**30)
+        patch.setattr(state_trace, "MAX_PACKED", 60 if tiny else 2**30)
         trace = tl.state_trace(ds, field, align="fraction", parts=parts)
     assert_as(trace, naive(ds, field, at), "fraction")
 
@@ -169,7 +169,7 @@ def test_event_as_a_plain_loop(drawn, field, step, tiny, wide):
         return zip(lag[inside].tolist(), rows[inside], strict=True)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(states, "MAX_PACKED", 60 if tiny else 2**30)
+        patch.setattr(state_trace, "MAX_PACKED", 60 if tiny else 2**30)
         trace = tl.state_trace(ds, field, align=times_of(ds, times), window=(before, after))
     assert_as(trace, naive(ds, field, at), "lag")
 

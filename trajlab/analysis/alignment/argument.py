@@ -10,7 +10,7 @@ import xarray as xr
 from trajlab.analysis.alignment.alignments import Align, Alignment, FromEvent, FromStart, InWindows
 from trajlab.analysis.alignment.fraction import InParts
 from trajlab.analysis.common import field_of, whole_number
-from trajlab.analysis.events import event_times
+from trajlab.analysis.event_times import event_times
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups, make_groups
 from trajlab.dataset.alive_rows import AliveRows

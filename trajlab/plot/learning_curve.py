@@ -7,7 +7,7 @@ import xarray as xr
 
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.kernels.bootstrap import Statistic
-from trajlab.analysis.learning import Interval, grouped_curve, prepare_curve
+from trajlab.analysis.learning_curve import Interval, grouped_curve, prepare_curve
 from trajlab.dataset.fields import component_labels
 from trajlab.errors import check_option
 from trajlab.names import (

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.first_action import find_first_actions
+from trajlab.analysis.first_action_time import find_first_actions
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_episode_groups
 from trajlab.analysis.labels import LabelsArgument

@@ -7,7 +7,7 @@ import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
-from trajlab.analysis.events import events_dataset
+from trajlab.analysis.event_times import events_dataset
 from trajlab.analysis.first_times import AgentSteps, FirstTimes
 from trajlab.analysis.kernels.counting import coded, only_occurring
 from trajlab.analysis.kernels.masks import count_set, either

@@ -12,7 +12,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import states
+from trajlab.analysis import state_trace
 from trajlab.dataset import windows
 
 
@@ -134,7 +134,7 @@ def test_the_trace_of_windows_is_that_of_the_event(kind, by, tmp_path, monkeypat
     ds = make_dataset([3, 1, 6, 2, 2, 5, 1, 4])
     want = tl.state_trace(ds, "obs", align=up, window=(2, 3), by=by)
     if kind == "tiny":
-        monkeypatch.setattr(states, "MAX_PACKED", 60)
+        monkeypatch.setattr(state_trace, "MAX_PACKED", 60)
         monkeypatch.setattr(windows, "MAX_BYTES", 100)
     aligned = tl.align(ds, up, window=(2, 3))
     if kind == "loaded":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.actions import grouped_histogram
+from trajlab.analysis.action_histogram import grouped_histogram
 from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import make_groups

@@ -17,7 +17,7 @@ from trajlab.analysis.alignment.argument import (
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups
-from trajlab.analysis.states import DEFAULT_QUANTILES, grouped_trace
+from trajlab.analysis.state_trace import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.windows import as_steps
 from trajlab.names import ALIGN_ATTR, LAG, LEFT_OUT_ATTR, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N

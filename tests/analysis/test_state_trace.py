@@ -12,7 +12,7 @@ from ragged import FORMS, heights, in_form, lengths, make_dataset, rows_at
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import states
+from trajlab.analysis import state_trace
 from trajlab.analysis.kernels import moments
 
 
@@ -101,7 +101,7 @@ def test_as_a_plain_loop_in_small_pieces(drawn, first, step, tiny):
     ds = make_dataset(drawn).isel(time=slice(first, None)).isel(time=slice(None, None, step))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moments, "TILE", 3 if tiny else 2**19)
-        patch.setattr(states, "MAX_PACKED", 60 if tiny else 2**30)
+        patch.setattr(state_trace, "MAX_PACKED", 60 if tiny else 2**30)
         trace = tl.state_trace(ds, "obs", quantiles=[0.2, 0.9])
     np.testing.assert_array_equal(trace["time"], np.sort(ds["time"]))
     assert_as_a_loop(trace, ds.load(), "obs", [0.2, 0.9])

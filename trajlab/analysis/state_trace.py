@@ -21,7 +21,7 @@ from trajlab.analysis.common import as_rows, require_free_dims, require_numeric
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.moments import Moments, Packer
-from trajlab.analysis.trace_result import label_trace
+from trajlab.analysis.state_trace_result import label_trace
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.action_saturation import Limits, grouped_saturation, saturation_fields
 from trajlab.analysis.bounds import PerComponent
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.saturation import Limits, grouped_saturation, saturation_fields
 from trajlab.names import CLIPPED, COUNT, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
 from trajlab.plot import _legend, _panels, _style, _text
 
