@@ -533,7 +533,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a single line",
         "the line of an episode goes on where the agent is done",
-        edit("plot/_singles.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
+        edit("plot/_single_episodes.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
         "tests/agents/test_plots.py -k single_episodes",
     ),
     Mutation(

@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.names import NUM_EPISODES_ATTR, TIME
 from trajlab.plot import _style, _text
-from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -9,7 +9,7 @@ from trajlab.analysis.common import inner_dims
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import MEAN, STD, X_BIN, N
 from trajlab.plot import _grid, _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_counts, split_strip
+from trajlab.plot._strip import draw_counts, split_strip
 
 
 def draw_lines(

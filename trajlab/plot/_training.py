@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.grouping.training import edges_along, is_along
 from trajlab.names import FIRST, LAST
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import scale_counts
+from trajlab.plot._strip import scale_counts
 
 if TYPE_CHECKING:
     import matplotlib.axes

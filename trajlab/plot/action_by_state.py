@@ -25,8 +25,8 @@ from trajlab.names import (
     N,
 )
 from trajlab.plot import _grid, _legend, _panels, _state_means, _style, _text
-from trajlab.plot._alive import draw_counts, split_strip
 from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
+from trajlab.plot._strip import draw_counts, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

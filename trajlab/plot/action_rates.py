@@ -13,8 +13,8 @@ from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_alive, split_strip
 from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

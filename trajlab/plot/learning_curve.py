@@ -23,7 +23,7 @@ from trajlab.names import (
     N,
 )
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import split_strip
+from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
 from trajlab.names import COUNT, CUT, DONE, END_REASON, SHARE, START_ITERATION, TERMINATED, TRUNCATED
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import split_strip
+from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:

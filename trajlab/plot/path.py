@@ -12,7 +12,7 @@ from trajlab.dataset.fields import field_names
 from trajlab.names import EPISODE, FINAL_KNOWN, TIME
 from trajlab.plot import _grid, _legend, _style, _text
 from trajlab.plot._path_points import Points, final_of, read_points
-from trajlab.plot._singles import choose_episodes
+from trajlab.plot._single_episodes import choose_episodes
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -20,7 +20,7 @@ from trajlab.names import (
     VALUE,
 )
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import split_strip
+from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from trajlab.dataset.fields import component_units
 from trajlab.dataset.windows import as_steps
 from trajlab.names import ALIGN_ATTR, LAG, LEFT_OUT_ATTR, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
-from trajlab.plot._singles import choose_episodes, single_lines
+from trajlab.plot._single_episodes import choose_episodes, single_lines
+from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -12,7 +12,7 @@ from trajlab.analysis.survival import check_confidence, grouped_survival
 from trajlab.dataset.schema import validate
 from trajlab.names import LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import draw_alive, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
