@@ -57,6 +57,10 @@ ENTROPY = "tests/analysis/test_action_entropy.py"
 RASTER = "tests/plot/test_plot_action_raster.py"
 EPISODE_FIELDS = "tests/recorder/test_episode_fields.py"
 AXES = "tests/recorder/test_axes.py"
+MILESTONES = "tests/analysis/test_milestones.py"
+EVENTS = "tests/analysis/test_event_times.py"
+ALIGNMENT = "tests/analysis/alignment/test_alignment.py"
+WINDOWS = "tests/analysis/test_align.py"
 
 MUTATIONS = [
     Mutation(
@@ -621,6 +625,48 @@ MUTATIONS = [
         f"{STATISTICS} -k pairs_and_rates",
     ),
     Mutation(
+        "milestones: cut counts as an end",
+        "an episode that was cut never reaches an event",
+        edit("analysis/first_times.py", "return self.by_episode(was_cut) &", "return self.by_episode(was_cut & False) &"),
+        MILESTONES,
+    ),
+    Mutation(
+        "milestones: an end is no end",
+        "an episode that ended without an event might still reach it",
+        edit("analysis/kernels/incidence.py", "1 - (found + ended) / among", "1 - found / among"),
+        MILESTONES,
+    ),
+    Mutation(
+        "events: an agent that is done",
+        "a condition holds for agents that are done",
+        edit("analysis/conditions.py", "rows if dead is None else rows & ~dead", "rows"),
+        EVENTS,
+    ),
+    Mutation(
+        "events: not the smallest",
+        "of times in any order the first that comes stays",
+        edit("analysis/kernels/minima.py", "        lower = np.flatnonzero(smallest.take(index) > values)", "        break"),
+        EVENTS,
+    ),
+    Mutation(
+        "alignment: the end of a cut episode",
+        "cut episodes are aligned by a last transition that is not their end",
+        edit("analysis/alignment/argument.py", "ds[END_REASON].values.astype(str) != CUT", 'ds[END_REASON].values != ""'),
+        ALIGNMENT,
+    ),
+    Mutation(
+        "alignment: overlaps weigh the same",
+        "a transition counts whole in a part that it covers partly",
+        edit("analysis/alignment/fraction.py", "covered / of", "np.ones(len(covered))"),
+        ALIGNMENT,
+    ),
+    Mutation(
+        "windows: beyond the end",
+        "padding behind an episode is taken for its steps",
+        edit("dataset/windows.py", " & (step < self.cells.counts[self.episodes[window]])", ""),
+        WINDOWS,
+    ),
+    Mutation(
         "n-grams: over an edge",
         "the last actions of an episode and the first of the next one are an n-gram",
         edit("analysis/coded_rows.py", "follows[last_places(batch, cells, len(codes))] = False", "pass"),
@@ -689,13 +735,13 @@ MUTATIONS = [
     Mutation(
         "raster: thinned",
         "of many episodes the first ones are drawn, and not every so many-th",
-        edit("plot/action_raster.py", "EPISODE: order[::rows]", "EPISODE: order[: -(-len(order) // rows)]"),
+        edit("plot/_pixels.py", "EPISODE: order[::rows]", "EPISODE: order[: -(-len(order) // rows)]"),
         f"{RASTER} -k pixels",
     ),
     Mutation(
         "raster: dead agents",
         "the actions of agents that are done are shown",
-        edit("plot/action_raster.py", "left_out = either(nan, dead)", "left_out = nan"),
+        edit("plot/_pixels.py", "left_out = either(nan, dead)", "left_out = nan"),
         f"{RASTER} -k agents",
     ),
 ]  # fmt: skip

@@ -46,6 +46,17 @@ def test_continuous_actions_have_mean_and_deviation():
     assert result["mean"].attrs["units"] == "N"
 
 
+@pytest.mark.parametrize("actions", [[[1], [0], [2]], [[1.5], [0.5], [2.5]]])
+def test_what_is_in_no_group_is_not_counted(actions):
+    ds = recording(*zip([[0], [1], [1]], actions, strict=True), env=[0, 1, 2])
+    result = tl.action_by_state(ds, "at", by="env", groups={"first": 0, "second": 1})
+    assert result["n"].values.tolist() == [[1, 0], [0, 1]]
+    if "count" in result:
+        assert result["count"].values.tolist() == [[[0, 1], [0, 0]], [[0, 0], [1, 0]]]
+    else:
+        np.testing.assert_array_equal(result["mean"].values, [[1.5, np.nan], [np.nan, 0.5]])
+
+
 def test_text_and_components():
     ds = recording(([0, 1], [["go", "left"], ["stop", "left"]]))
     result = tl.action_by_state(ds, "at")

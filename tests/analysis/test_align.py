@@ -76,7 +76,7 @@ def tl_padding(dtype, shape):
 
 
 @given(lengths, st.integers(0, 3), st.sampled_from(["action", "obs", "flag", "byte"]), st.sampled_from([None, 2, -1]))
-@examples(30)
+@examples(20)
 def test_as_a_plain_loop(drawn, seed, field, step):
     ds = make_dataset(drawn, seed).isel(time=slice(None, None, step))
     rng = np.random.default_rng(seed)

@@ -79,7 +79,7 @@ CONDITIONS = {
 
 
 @given(lengths, st.integers(0, 3), st.sampled_from(list(CONDITIONS)), st.booleans())
-@examples(40)
+@examples(25)
 def test_as_a_plain_loop(drawn, seed, which, tiny):
     ds = make_dataset(drawn, seed)
     condition, array = CONDITIONS[which]

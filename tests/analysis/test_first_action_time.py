@@ -34,14 +34,28 @@ def test_labels():
 
 
 @given(lengths, st.integers(0, 3), st.sampled_from(["action", "pair", "flag", "byte"]), st.sampled_from([None, -1]))
-@examples(30)
-def test_as_an_event_for_each_action(drawn, seed, field, step):
-    ds = make_dataset(drawn, seed).isel(time=slice(None, None, step))
+@examples(20)
+def test_as_a_plain_loop(drawn, seed, field, step):
+    ds = make_dataset(drawn, seed).isel(time=slice(None, None, step)).load()
     first = tl.first_action_time(ds, field)
-    for value in first["value"].values:
-        want = tl.event_times(ds, ds[field] == value)
-        for name in ("event_time", "reached", "censored"):
-            np.testing.assert_array_equal(first[name].sel(value=value), want[name])
+    in_order = ds[field].sortby("time").values
+    for e, length in enumerate(ds["length"].values):
+        rows = in_order[e, :length]
+        for place, value in enumerate(first["value"].values):
+            held = rows == value
+            want = np.where(held.any(axis=0), held.argmax(axis=0), np.nan)
+            got = first.isel(episode=e, value=place)
+            np.testing.assert_array_equal(got["event_time"], want)
+            is_open = ds["end_reason"].values[e] == "cut"
+            np.testing.assert_array_equal(got["censored"], np.isnan(want) & is_open)
+
+
+def test_it_is_an_event_for_each_action():
+    ds = make_dataset([4, 1, 3, 2])
+    first = tl.first_action_time(ds)
+    want = tl.event_times(ds, {str(value): ds["action"] == value for value in first["value"].values})
+    for name in ("event_time", "reached", "censored"):
+        np.testing.assert_array_equal(first[name].values.T, want[name])
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -76,7 +76,7 @@ def reached(draw):
 
 
 @given(st.lists(reached(), min_size=1, max_size=12))
-@examples(80)
+@examples(40)
 def test_equals_weights_passed_on(data):
     ds = reaching(*data, (9, 8, "terminated"))  # somebody is left to the end
     result = tl.milestones(ds, {"key": "key", "other": lambda ds: ~ds["key"] & (ds["time"] > 2)})

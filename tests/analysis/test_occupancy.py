@@ -121,6 +121,13 @@ def test_every_form_equals_a_loop(form, x, y, bins, by, tmp_path):
         np.testing.assert_allclose(share, want / want.sum())
 
 
+def test_what_is_in_no_group_is_not_counted():
+    ds = recording([[0, 0.5]], [[1, 0.5]], [[np.nan, 0.5]], [[9, 0.5]], env=[0, 1, 2, 2])
+    result = tl.occupancy(ds, "at[0]", "at[1]", bins=([0, 1, 2], 1), by="env", groups={"first": 0, "second": 1})
+    assert result["count"].values[..., 0].tolist() == [[1, 0], [0, 1]]
+    assert (result.attrs["num_nan"], result.attrs["num_outside"]) == (0, 0)
+
+
 @pytest.mark.parametrize("cells", [1, 3])
 def test_where_batches_end_changes_nothing(monkeypatch, cells):
     ds = make_dataset([4, 1, 6, 2, 6, 3])
@@ -153,7 +160,7 @@ def test_agents_that_are_done_do_not_count():
         result = tl.occupancy(ds, scout, other, bins=(edges, edges))
         assert result["count"].values.tolist() == want.tolist()
         assert result.attrs["num_outside"] == outside > 0
-    over_range = tl.occupancy(ds, scout, wind, bins=9)
+    over_range = tl.occupancy(ds.assign(obs=ds["obs"].where(ds["alive"], -1e6)), scout, wind, bins=9)
     alive = [world.obs[row, one.env, 0, 0] for one in live(world) for t, row in enumerate(one.rows) if one.alive[t, 0]]
     assert over_range["x_bin_left"].values[0] == min(alive)
 

@@ -21,6 +21,8 @@ BENCHMARKS = {
     "job": "job",
     "to_dataset": "reading",
     "statistics": "reading",
+    "analyses": "analyses",
+    "rival_analyses": "analyses",
     "scaling": "scaling",
     "imports": "imports",
     "gpu": "gpu",

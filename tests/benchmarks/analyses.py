@@ -43,8 +43,8 @@ REDUCTIONS: dict[str, Analysis] = {
     "autocorrelation": lambda ds: tl.autocorrelation(ds, "reward"),
     "returns": lambda ds: tl.returns(ds, discount=0.99),
     "return_to_go": lambda ds: tl.return_to_go(ds, discount=0.99),
-    "event_times": lambda ds: tl.event_times(ds, "good"),
-    "milestones": lambda ds: tl.milestones(ds, "good"),
+    "event_times": lambda ds: tl.event_times(ds, "done"),
+    "milestones": lambda ds: tl.milestones(ds, "done"),
     "survival": lambda ds: tl.survival(ds),
     "outcomes": lambda ds: tl.outcomes(ds),
     "summary": lambda ds: tl.summary(ds),
@@ -54,11 +54,11 @@ SORTING: dict[str, Analysis] = {"state_trace, quantiles": lambda ds: tl.state_tr
 
 
 def analyses(quick: bool) -> list[Row]:
-    """Measure each analysis of a lazy Dataset in passes; one pass is a weighted bincount of flat, loaded arrays."""
+    """Measure each analysis of a lazy Dataset in passes; one pass sums flat, loaded rewards over each episode."""
     recorder, cells = recording(np.random.default_rng(0), 100_000 if quick else CELLS, 64 if quick else ENVS, STEPS)
     ds = recorder.to_dataset()
     flat = tl.transitions(ds)
-    group, weights = flat["action"].values, flat["reward"].values.astype(np.float64)
+    group, weights = np.unique(flat["episode"].values, return_inverse=True)[1], flat["reward"].values.astype(float)
     calls = {name: (lambda one=one: one(ds)) for name, one in (REDUCTIONS | SORTING).items()}
     times = measured(calls | {"pass": lambda: np.bincount(group, weights=weights)}, 1 if quick else ROUNDS)
     rows = []

@@ -113,7 +113,7 @@ def statistics(quick: bool) -> list[Row]:
         "trace_peer": lambda: _mean_by_hand(flat["time"], flat["obs"]),
         "bands": lambda: tl.state_trace(ds, "obs")["mean"],
     }
-    times = _measured(counts, 1 if quick else ROUNDS) | _measured(traces, 1 if quick else SLOW_ROUNDS)
+    times = measured(counts, 1 if quick else ROUNDS) | measured(traces, 1 if quick else SLOW_ROUNDS)
     label = f"`action_histogram`, {cells / 1e6:.1f} million transitions"
     return [
         _against(times, "count", "count_peer", label, "np.bincount", 2.0),
@@ -126,7 +126,8 @@ def statistics(quick: bool) -> list[Row]:
     ]
 
 
-def _measured(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Taken]:
+def measured(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, Taken]:
+    """Return what each call takes, one after the other in every round."""
     return interleaved({name: (lambda call=call: taken(call)) for name, call in calls.items()}, rounds)
 
 

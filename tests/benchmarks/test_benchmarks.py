@@ -5,7 +5,7 @@ import pytest
 from benchmarks.process import fresh
 
 RECORDING = ["record", "pending", "record_step", "small_chunks", "ring", "loop", "rivals", "gymnasium"]
-READING = ["job", "to_dataset", "statistics", "scaling", "imports", "gpu"]
+READING = ["job", "to_dataset", "statistics", "analyses", "rival_analyses", "scaling", "imports", "gpu"]
 
 
 @pytest.mark.benchmark

@@ -126,6 +126,7 @@ def test_after_a_slice_of_time_only_neighbours_are_joined(ds):
     assert marks_of(ax) == {"start": [[0, 0], [5, 5]], "end": [[2, 2]], "cut": [[6, 5]]}
     ax = tl.plot_path(ds.isel(time=slice(0, 2)), "obs[0]", "obs[1]")
     assert lines_of(ax) == [[[0, 0], [1, 0]], [[5, 5], [6, 5]]]
+    assert ax.collections[1].get_offsets().tolist() == []
     assert "end" not in marks_of(ax)
     assert "start" not in marks_of(tl.plot_path(ds.isel(time=slice(1, None)), "obs[0]", "obs[1]"))
 

@@ -102,8 +102,10 @@ def grouped_runs(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.D
     rows, (lengths, counts, num_open, num_nan) = reduce_coded(ds, name, groups, kind, "action_runs", _count)
     if num_nan:
         warn_user(f"action_runs: {num_nan} values of {name!r} are NaN, and in no run; attrs['num_nan'] says so")
-    values, num_open = list_values(rows.values, num_open, names, ds[name].attrs, name)
-    _, counts = list_values(rows.values, counts.swapaxes(-1, -2), names, ds[name].attrs, name)
+    occurs = counts.any(axis=(0, 1, 3))
+    seen, attrs = rows.values[occurs], ds.variables[name].attrs
+    values, num_open = list_values(seen, num_open[..., occurs], names, attrs, name)
+    _, counts = list_values(seen, counts[..., occurs, :].swapaxes(-1, -2), names, attrs, name)
     counts = np.ascontiguousarray(counts.swapaxes(-1, -2))
     return _labelled(ds, name, groups, values, lengths, counts, num_open, names, num_nan)
 
@@ -156,10 +158,10 @@ class _Edges:
         """Find the episodes whose first, and whose last, transition in the Dataset is that of the episode itself."""
         labels, counts = cells.labels, cells.counts
         is_first = len(labels) > 0 and labels[0] == 0
-        is_last = labels[np.maximum(counts - 1, 0)] == ds[LENGTH].values - 1 if len(labels) else False
+        is_last = labels[np.maximum(counts - 1, 0)] == ds.variables[LENGTH].values - 1 if len(labels) else False
         self._offsets = cells.offsets
-        self._starts = ds[START_SEEN].values.astype(bool) & is_first
-        self._ends = np.isin(ds[END_REASON].values.astype(str), (TERMINATED, DONE)) & is_last
+        self._starts = ds.variables[START_SEEN].values.astype(bool) & is_first
+        self._ends = np.isin(ds.variables[END_REASON].values.astype(str), (TERMINATED, DONE)) & is_last
 
     def opens(self, batch: CodedBatch) -> tuple[np.ndarray, np.ndarray]:
         """Return whether a run that begins, and one that ends, in a row (M, component or 1) is open."""
@@ -196,7 +198,7 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, value, length) and open ones (group, component, value) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), VALUE)
-    shape = (*groups.shape, *ds[name].shape[2:], len(values))
+    shape = (*groups.shape, *ds.variables[name].shape[2:], len(values))
     n = counts.sum(axis=-1)
     with np.errstate(invalid="ignore"):
         mean = counts @ lengths / n

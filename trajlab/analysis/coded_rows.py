@@ -12,6 +12,7 @@ from trajlab.analysis.discrete import as_discrete, require_few
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either
+from trajlab.analysis.kernels.pairs import FEW_VALUES
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
@@ -33,6 +34,8 @@ def reduce_coded(
 ) -> tuple["CodedRows", T]:
     """Return the rows of a field, coded by values among which are all of them, and what `reduce` makes of them.
 
+    Some of the values may not occur.
+
     Nearly always the first batch has all values. Where it has not, these are sought in a pass of their own, and
     `reduce` is called again.
 
@@ -50,12 +53,16 @@ def reduce_coded(
 
 
 def _distinct(ds: xr.Dataset, name: str, kind: str, what: str, batches: int | None = None) -> np.ndarray:
-    """Return the distinct values of a field, ascending: of all of its transitions, or of so many batches."""
+    """Return the distinct values of all transitions, or of so many batches, ascending, and perhaps some in between."""
     counter = ValueCounter(check=functools.partial(require_few, name=name, what=what))
     alive = AliveRows.of(ds, name)
     for batch in itertools.islice(iter_flat(ds, [name, *alive.needed]), batches):
         values, missing = as_discrete(batch.values[name], kind)
         missing = either(missing, alive.missing(batch, batch.values[name].shape))
+        if batches == 1 and missing is None and values.size and values.dtype.kind in "iu":
+            first, last = int(values.min()), int(values.max())
+            if last - first < FEW_VALUES:
+                return np.arange(first, last + 1, dtype=np.uint64 if values.dtype == np.uint64 else np.int64)
         counter.add(values.reshape(-1, 1), None, None if missing is None else missing.reshape(-1, 1))
     return counter.result()[0]
 

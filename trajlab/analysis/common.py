@@ -121,10 +121,10 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
         VERSION_ATTR: _version(),
         FIELD_ATTR: field,
         NUM_EPISODES_ATTR: int(ds.sizes[EPISODE]),
-        NUM_COMPLETE_ATTR: int(ds[COMPLETE].values.sum()),
-        NUM_CUT_ATTR: int((ds[END_REASON].values == CUT).sum()),
-        NUM_START_UNSEEN_ATTR: int((~ds[START_SEEN].values).sum()),
-        NUM_TRANSITIONS_ATTR: int(ds[MASK].values.sum()) if is_windows(ds) else len(Cells.of(ds)),
+        NUM_COMPLETE_ATTR: int(ds.variables[COMPLETE].values.sum()),
+        NUM_CUT_ATTR: int((ds.variables[END_REASON].values == CUT).sum()),
+        NUM_START_UNSEEN_ATTR: int((~ds.variables[START_SEEN].values).sum()),
+        NUM_TRANSITIONS_ATTR: int(ds.variables[MASK].values.sum()) if is_windows(ds) else len(Cells.of(ds)),
     }
 
 
@@ -138,19 +138,19 @@ def title_of(ds: xr.Dataset, field: str) -> str:
 
     The name of another variable does not count: arithmetic has taken it over from there.
     """
-    given = str(ds[field].attrs.get("long_name", field))
+    given = str(ds.variables[field].attrs.get("long_name", field))
     return field if given in ds.variables else given
 
 
 def units_of(ds: xr.Dataset, field: str) -> dict[str, str]:
     """Return the attribute `units` of a field, or nothing where it has no single unit."""
-    units = ds[field].attrs.get("units")
+    units = ds.variables[field].attrs.get("units")
     return {} if units is None else {"units": str(units)}
 
 
 def inner_dims(ds: xr.Dataset, field: str) -> tuple[str, ...]:
     """Return a field's own dims."""
-    return tuple(str(dim) for dim in ds[field].dims[2:])
+    return tuple(str(dim) for dim in ds.variables[field].dims[2:])
 
 
 def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
@@ -158,7 +158,7 @@ def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
     coords = {}
     for dim in inner_dims(ds, field):
         for name in (dim, units_name(dim)):
-            if name in ds.coords and ds[name].dims == (dim,):
+            if name in ds.coords and ds.variables[name].dims == (dim,):
                 coords[name] = ds[name].variable
     return coords
 

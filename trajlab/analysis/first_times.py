@@ -42,8 +42,8 @@ class FirstTimes:
 
     def is_open(self, ds: xr.Dataset) -> np.ndarray:
         """Return whether an event might have come later (...): the episode was cut or truncated, and nothing done."""
-        was_cut = np.isin(ds[END_REASON].values.astype(str), (CUT, TRUNCATED))
-        return self.by_episode(was_cut) & (self.stop == self.by_episode(ds[LENGTH].values))
+        was_cut = np.isin(ds.variables[END_REASON].values.astype(str), (CUT, TRUNCATED))
+        return self.by_episode(was_cut) & (self.stop == self.by_episode(ds.variables[LENGTH].values))
 
 
 def find_first(ds: xr.Dataset, condition: Any, what: str) -> tuple[FirstTimes, str]:
@@ -88,7 +88,7 @@ class AgentSteps:
 
     def __init__(self, ds: xr.Dataset, alive: AliveRows) -> None:
         """Start with no transition."""
-        self.alive, self.length = alive, ds[LENGTH].values.astype(np.int64)
+        self.alive, self.length = alive, ds.variables[LENGTH].values.astype(np.int64)
         self.counts = np.zeros((len(self.length), alive.num_agents), np.int64)
 
     def add(self, episode: np.ndarray, takes_part: np.ndarray | None) -> None:

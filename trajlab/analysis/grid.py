@@ -119,7 +119,7 @@ class Grid:
     def index(self, batch: FlatBatch, group: np.ndarray | None) -> np.ndarray:
         """Return the place ``group * size + bin`` of each transition (M,), the last axis running fastest.
 
-        It is -1 for one in no bin, in no group (below 0), or of an agent that takes no part.
+        It is below 0 for one in no bin, in no group (one below 0), or of an agent that takes no part.
         """
         places = [axis.places(batch) for axis in self.axes]
         index = places[0][0]
@@ -128,7 +128,6 @@ class Grid:
         dead = functools.reduce(either, (axis.component.missing(batch) for axis in self.axes))
         if group is not None:
             index = index + group * self.size
-            dead = either(dead, group < 0) if group.min(initial=0) < 0 else dead
         nan, outside = (functools.reduce(either, (place[n] for place in places)) for n in (1, 2))
         index = _without(index, dead)
         self.num_nan += _num_in(index, nan)

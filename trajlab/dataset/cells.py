@@ -30,10 +30,10 @@ class Cells:
     @classmethod
     def of(cls, ds: xr.Dataset) -> "Cells":
         """Find them from the coordinates `length` and `time`."""
-        labels = ds[TIME].values.astype(np.int64)
+        labels = ds.variables[TIME].values.astype(np.int64)
         order = None if (np.diff(labels) > 0).all() else np.argsort(labels, kind="stable")
         labels = labels if order is None else labels[order]
-        length = ds[LENGTH].values.astype(np.int64)
+        length = ds.variables[LENGTH].values.astype(np.int64)
         if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
             return cls(np.clip(length - labels[0], 0, len(labels)), labels, order)
         return cls(np.searchsorted(labels, length, side="left").astype(np.int64), labels, order)

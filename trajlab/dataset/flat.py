@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None
 
 
 def _parts(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[Part]:
-    length, time = ds[LENGTH].values, ds[TIME].values
+    length, time = ds.variables[LENGTH].values, ds.variables[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
         yield xr.Dataset(piece.variables, coords), functools.partial(_located, piece.episodes)
@@ -271,21 +271,30 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
     if not fields or not len(cells):
         return out
-    variables = {name: _checked(ds, name) for name in fields}
-    bases = {name: lazy_base(variable) for name, variable in variables.items()}
-    arrays = {
-        name: base[0] for name, base in bases.items() if base and isinstance(base[0], FieldArray | IterationArray)
-    }
-    found = _whole_source(variables, cells) if len(arrays) == len(fields) else None
     first = cells.offsets[:-1]
+    found = rows_of_log(ds, fields, cells)
     if found is not None:
-        place_blocks(*found, arrays, first, out)
+        source, chosen, arrays = found
+        place_blocks(source, chosen, arrays, first, out)
         return out
     for batch in iter_flat(ds, fields):
         places = _places(batch, cells, first, len(batch.values[fields[0]]))
         for name in fields:
             out[name][places] = batch.values[name]
     return out
+
+
+def rows_of_log(
+    ds: xr.Dataset, fields: Iterable[Any], cells: Cells
+) -> tuple[Source, np.ndarray, dict[Hashable, FieldArray | IterationArray]] | None:
+    """Return the log whose rows all fields show whole, which of its episodes, and the fields' arrays; or None."""
+    variables = {name: _checked(ds, name) for name in fields}
+    bases = {name: lazy_base(variable) for name, variable in variables.items()}
+    arrays: dict[Hashable, FieldArray | IterationArray] = {
+        name: base[0] for name, base in bases.items() if base and isinstance(base[0], FieldArray | IterationArray)
+    }
+    found = _whole_source(variables, cells) if len(arrays) == len(variables) else None
+    return None if found is None else (*found, arrays)
 
 
 def _places(batch: FlatBatch, cells: Cells, first: np.ndarray, size: int) -> np.ndarray | slice:

@@ -19,6 +19,8 @@ BAND_TILES = 8
 """Tiles labelled at once: more would not stay in the cache when they are turned, fewer look for episodes more often."""
 MAX_BYTES = 2**25
 """Bytes that some rows of one field may take where they are put in order."""
+WIDE, TURNED_ROWS = 256, 8
+"""A log at least so many cells wide is turned to columns so many rows at a time."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -151,13 +153,18 @@ def _tile(
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
+    def by_row(per_episode: np.ndarray) -> np.ndarray:
+        return band.spread(per_episode)[:, start - band.first : stop - band.first].T
+
     @by_identity
     def spread(per_episode: np.ndarray) -> np.ndarray:
-        return wanted(band.spread(per_episode)[:, start - band.first : stop - band.first].T.reshape(-1))
+        return wanted(by_row(per_episode).reshape(-1))
 
     @functools.cache
     def time() -> np.ndarray:
-        found = wanted(np.repeat(np.arange(start, stop), band.width)) - spread(begin_rows)
+        steps = np.empty((stop - start, band.width), np.int64)
+        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_rows), out=steps)
+        found = wanted(steps.reshape(-1))
         if every_cell:
             found[absent] = 0
         return found
@@ -202,10 +209,26 @@ def place_blocks(
         for start in range(begin, end, step):
             band = _Band(table, start, min(start + step, end), width)
             cells, places = band.places(first)
-            for name, array in arrays.items() if len(places) else ():
-                rows = _rows_of(source, array, block, start, band.end).swapaxes(0, 1)
-                columns = rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
+            for name, array in arrays.items() if cells is None or len(cells) else ():
+                columns = by_column(_rows_of(source, array, block, start, band.end))
                 out[name][places] = columns if cells is None else columns[cells]
+
+
+def by_column(rows: np.ndarray) -> np.ndarray:
+    """Return rows (R, W, ...) column after column, (W * R, ...).
+
+    The cells of a column lie so far apart in a wide log that few of them fit into the cache together: a few rows at a
+    time are turned four times faster.
+
+    >>> by_column(np.array([[1, 2, 3], [4, 5, 6]]))
+    array([1, 4, 2, 5, 3, 6])
+    """
+    height, width = rows.shape[:2]
+    out = np.empty((width, height, *rows.shape[2:]), rows.dtype)
+    step = TURNED_ROWS if width >= WIDE else max(height, 1)
+    for start in range(0, height, step):
+        out[:, start : start + step] = rows[start : start + step].swapaxes(0, 1)
+    return out.reshape(width * height, *rows.shape[2:])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -249,20 +272,23 @@ class _Band:
         counts[0::2], counts[1::2] = self._gaps[1], finish - begin
         return np.repeat(values, counts).reshape(self.width, self.end - self.first)
 
-    def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
 
-        None for the cells where all of them are.
+        None for the cells where all of them are; a slice where each place follows that of the cell before.
         """
         which, begin, finish = self._runs
         counts = finish - begin
         before = np.cumsum(counts) - counts
         rows = self.end - self.first
         time = begin - self.table.column[which] * rows + self.first - self.table.start[which]
-        numbers = np.arange(counts.sum())
-        places = numbers + np.repeat(first[which] + time - before, counts)
-        cells = None if len(numbers) == rows * self.width else numbers + np.repeat(begin - before, counts)
-        return cells, places
+        shift = first[which] + time - before
+        total = int(counts.sum())
+        is_whole, is_range = total == rows * self.width, not np.diff(shift).any()
+        numbers = np.zeros(0, np.intp) if is_whole and is_range else np.arange(total)
+        start = int(shift[0]) if total else 0
+        places = slice(start, start + total) if is_range else numbers + np.repeat(shift, counts)
+        return None if is_whole else numbers + np.repeat(begin - before, counts), places
 
     @functools.cached_property
     def _absent(self) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells, CellSpan
-from trajlab.dataset.flat import MAX_CELLS, FlatBatch, batch_of, iter_flat, read_flat
+from trajlab.dataset.flat import MAX_CELLS, FlatBatch, batch_of, iter_flat, read_flat, rows_of_log
 from trajlab.names import EPISODE
 
 MAX_HELD = 2**24
@@ -26,14 +26,15 @@ def iter_ordered(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
         Each begins with the transition after the last one of the batch before: `start` says which it is.
     """
     fields = list(dict.fromkeys(fields))
-    batches = iter_flat(ds, fields)
-    first = next(batches, None)
-    if first is None:
-        return
-    if first.start is not None:
-        yield from itertools.chain([first], batches)
-        return
     cells = Cells.of(ds)
+    if not len(cells):
+        return
+    if rows_of_log(ds, fields, cells) is None:
+        batches = iter_flat(ds, fields)
+        first = next(batches)
+        if first.start is not None:
+            yield from itertools.chain([first], batches)
+            return
     for begin, end in _ranges(cells.offsets):
         is_whole = (begin, end) == (0, len(cells.counts))
         values = read_flat(ds if is_whole else ds.isel({EPISODE: slice(begin, end)}), fields)

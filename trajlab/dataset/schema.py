@@ -84,8 +84,8 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
     what : str
         What needs whole episodes: ``"returns"``.
     """
-    longest = int(ds[names.LENGTH].values.max(initial=0))
-    missing = np.setdiff1d(np.arange(longest), ds[names.TIME].values)
+    longest = int(ds.variables[names.LENGTH].values.max(initial=0))
+    missing = np.setdiff1d(np.arange(longest), ds.variables[names.TIME].values)
     if len(missing):
         raise ValueError(
             f"{what}: whole episodes are needed, and {len(missing)} of the {longest} steps of the longest one "
@@ -97,8 +97,8 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
 def _single_problem(ds: xr.Dataset) -> str | None:
     """Return the problem of a Dataset from which one episode or one step was taken."""
     for dim, view in ((names.EPISODE, "trajlab.episode(ds, {})"), (names.TIME, "")):
-        if dim not in ds.dims and dim in ds.coords and ds[dim].ndim == 0:
-            label = ds[dim].values.item()
+        if dim not in ds.dims and dim in ds.coords and ds.variables[dim].ndim == 0:
+            label = ds.variables[dim].values.item()
             also = f", or take {view.format(label)}, which has no padding" if view else ""
             return (
                 f"a single {'episode' if dim == names.EPISODE else 'step'} was selected, so the dim {dim!r} is "
@@ -126,10 +126,10 @@ def _index_problems(ds: xr.Dataset) -> list[str]:
             problems.append(f"the dim {dim!r} is missing; there are: {', '.join(map(str, ds.dims)) or 'none'}")
         elif dim not in ds.coords:
             problems.append(f"the dim {dim!r} has no labels; expected an int64 coordinate of that name")
-        elif (dtype := ds[dim].dtype) != np.int64:
+        elif (dtype := ds.variables[dim].dtype) != np.int64:
             problems.append(f"the coordinate {dim!r} has dtype {dtype}; expected int64")
         else:
-            problems += _label_problems(dim, ds[dim].values)
+            problems += _label_problems(dim, ds.variables[dim].values)
     return problems
 
 
@@ -212,9 +212,9 @@ def _dtype_attr_problems(name: str, variable: xr.Variable) -> list[str]:
 def _value_problems(ds: xr.Dataset) -> list[str]:
     """Return what is wrong with the values of the coordinates over `episode`."""
     problems = []
-    numbers = ds[names.EPISODE].values
-    length, complete, seen = (ds[name].values for name in (names.LENGTH, names.COMPLETE, names.START_SEEN))
-    reason = ds[names.END_REASON].values
+    numbers = ds.variables[names.EPISODE].values
+    length, complete, seen = (ds.variables[name].values for name in (names.LENGTH, names.COMPLETE, names.START_SEEN))
+    reason = ds.variables[names.END_REASON].values
     if (length < 0).any():
         problems.append(f"'length' is negative in {_some(numbers[length < 0])}")
     unknown = ~np.logical_or.reduce([reason == known for known in names.END_REASONS])

@@ -2,30 +2,24 @@
 
 import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from trajlab.analysis.action_raster import order_of, raster_attrs
-from trajlab.analysis.common import as_rows, field_of, require_numeric, title_of
-from trajlab.analysis.discrete import as_discrete, discrete_kind
-from trajlab.analysis.kernels.masks import count_set, either
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
-from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells
+from trajlab.analysis.common import field_of, title_of
+from trajlab.analysis.labels import LabelsArgument, check_labels
 from trajlab.dataset.fields import component_units
-from trajlab.dataset.flat import batch_of, read_flat
 from trajlab.names import EPISODE, LENGTH, TIME
 from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot._pixels import MAX_NAMED, Pixels, Thin, ordinal, read_pixels, thinned
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
 MAX_COLORS = 8
 """Up to so many values have a colour and a name in a legend each; more stand along a colour bar."""
-MAX_NAMED = 24
-"""So many more are named there; numbers are drawn as continuous ones where they are still more."""
 LETTERS = 24
 """Longer names beside a colour bar lose their middle."""
 PANEL = (4.0, 3.0)
@@ -82,8 +76,8 @@ def plot_action_raster(
     names = check_labels(labels)
     order, key = order_of(ds, sort, episodes)
     panels = _style.make_panels(len(titles), ax, size=_size(len(titles)), mend=_style.select_mend(ds, name))
-    thin = _thinned(ds, name, order, panels.axes[0])
-    pixels = _read(thin.ds, name, names)
+    thin = thinned(ds, name, order, panels.axes[0])
+    pixels = read_pixels(thin.ds, name, names)
     if np.isfinite(pixels.image).any():
         _draw(panels, ds, name, pixels, _extent(thin), kwargs)
     else:
@@ -92,7 +86,7 @@ def plot_action_raster(
     _label(panels, thin.ds[TIME], key[order])
     lines = [f"{title_of(ds, name)}: {thin.rows_text(_text.count_text(raster_attrs(ds, name, order, sort)))}"]
     notes = [] if sort is None else [f"sorted by {_text.label_of(key.assign_attrs(units=None))}"]
-    notes += [f"every {_ordinal(thin.steps)} step"] if thin.steps > 1 else []
+    notes += [f"every {ordinal(thin.steps)} step"] if thin.steps > 1 else []
     lines += ["; ".join(notes)] if notes else []
     lines += [f"not shown: {pixels.num_nan:,} NaN"] if pixels.num_nan else []
     _panels.write_names(panels, titles, lines)
@@ -105,97 +99,12 @@ def _size(count: int) -> tuple[float, float]:
     return _style.SINGLE if count == 1 else (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.9)
 
 
-class _Thin(NamedTuple):
-    """Episodes and steps that have a pixel each: every `rows`-th episode, and every `steps`-th step."""
-
-    ds: xr.Dataset
-    rows: int
-    steps: int
-
-    def rows_text(self, what: str) -> str:
-        """Return ``"every 10th of 5,000 episodes"``."""
-        return f"every {_ordinal(self.rows)} of {what}" if self.rows > 1 else what
-
-
-def _ordinal(number: int) -> str:
-    """Return ``"2nd"``, ``"10th"``."""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number:,}{ending}"
-
-
-def _thinned(ds: xr.Dataset, name: str, order: np.ndarray, ax: "matplotlib.axes.Axes") -> _Thin:
-    """Return the episodes at some positions, in this order, and their steps, no more than Axes have pixels."""
-    root: Any = ax.get_figure(root=True)
-    width, height = (int(points / 72 * root.dpi) for points in _text.size_of(ax))
-    cells = Cells.of(ds)
-    longest = int(cells.counts[order].max(initial=0))
-    rows, steps = max(-(-len(order) // height), 1), max(-(-longest // width), 1)
-    part = ds[[name, *AliveRows.of(ds, name).needed]]
-    return _Thin(part.isel({EPISODE: order[::rows], TIME: cells.positions(np.arange(0, longest, steps))}), rows, steps)
-
-
-class _Pixels(NamedTuple):
-    """An image, and what it shows.
-
-    Attributes
-    ----------
-    image : array (episode, time, component) float64
-        Places among `texts`, or numbers; NaN where there is nothing to show.
-    texts : list of str or None
-        What the values are called where these are counted one by one.
-    num_nan : int
-    """
-
-    image: np.ndarray
-    texts: list[str] | None
-    num_nan: int
-
-
-def _read(part: xr.Dataset, name: str, labels: dict[Any, str] | None) -> _Pixels:
-    """Read a field, all of it."""
-    kind, alive, cells = discrete_kind(part, name), AliveRows.of(part, name), Cells.of(part)
-    if kind is None:
-        require_numeric(part[name].variable, name, "plot_action_raster")
-    span = cells.span(0, len(cells))
-    batch = batch_of(read_flat(part, [name, *alive.needed]), span)
-    if kind is None:
-        rows = as_rows(batch.values[name]).astype(np.float64)
-        nan: np.ndarray | None = np.isnan(rows)
-    else:
-        rows, nan = as_discrete(batch.values[name], kind)
-    dead = alive.missing(batch, batch.values[name].shape)
-    left_out = either(nan, dead)
-    shown = np.ones(rows.shape, bool) if left_out is None else ~left_out
-    texts = None
-    if kind is not None:
-        rows, texts = _coded(rows, shown, labels, part[name])
-    elif labels is not None:
-        raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is continuous, expected a field of integers")
-    image = np.full((part.sizes[EPISODE], part.sizes[TIME], rows.shape[1]), np.nan)
-    image[span.episode, span.step] = np.where(shown, rows, np.nan)
-    return _Pixels(image, texts, count_set(nan, dead))
-
-
-def _coded(
-    rows: np.ndarray, shown: np.ndarray, labels: dict[Any, str] | None, field: xr.DataArray
-) -> tuple[np.ndarray, list[str] | None]:
-    """Return the place of each value among those listed, and what these are called; numbers as they are if too many."""
-    if rows.dtype.kind in "iu":
-        rows = rows.astype(np.uint64 if rows.dtype == np.uint64 else np.int64)
-    seen, counts = np.unique(rows[shown], return_counts=True)
-    listed, _ = list_values(seen, counts, labels, field.attrs, str(field.name))
-    if labels is None and listed.dtype.kind in "iu" and len(listed) > MAX_NAMED:
-        return rows.astype(np.float64), None
-    codes = np.searchsorted(listed, rows.astype(listed.dtype))
-    return codes, [str(value) if labels is None else labels[value] for value in listed.tolist()]
-
-
 def _is_even(time: np.ndarray) -> bool:
     """Say whether steps are as far from each other everywhere."""
     return len(np.unique(np.diff(time))) <= 1
 
 
-def _extent(thin: _Thin) -> tuple[float, float, float, float]:
+def _extent(thin: Thin) -> tuple[float, float, float, float]:
     """Return where an image lies: along x at its steps, or where they are not evenly spaced at their places."""
     time = thin.ds[TIME].values if _is_even(thin.ds[TIME].values) else np.arange(thin.ds.sizes[TIME])
     each = time[1] - time[0] if len(time) > 1 else 1
@@ -206,7 +115,7 @@ def _draw(
     panels: _style.Panels,
     ds: xr.Dataset,
     name: str,
-    pixels: _Pixels,
+    pixels: Pixels,
     extent: tuple[float, float, float, float],
     kwargs: dict[str, Any],
 ) -> None:

@@ -112,7 +112,7 @@ class FromStart(Alignment):
     @classmethod
     def of(cls, ds: xr.Dataset) -> "FromStart":
         """Return that of a Dataset."""
-        return cls(Cells.of(ds), ds[TIME].attrs)
+        return cls(Cells.of(ds), ds.variables[TIME].attrs)
 
     @property
     def labels(self) -> np.ndarray:
@@ -237,7 +237,7 @@ class InWindows(Alignment):
     @classmethod
     def of(cls, ds: xr.Dataset) -> "InWindows":
         """Return that of a Dataset that `align` made."""
-        return cls(ds[LAG].values, ds[LAG].attrs, int(ds[MASK].values.sum()))
+        return cls(ds.variables[LAG].values, ds.variables[LAG].attrs, int(ds.variables[MASK].values.sum()))
 
     @property
     def labels(self) -> np.ndarray:

@@ -8,7 +8,7 @@ LIMIT = 2**62
 """Sequences are written as numbers below this."""
 MAX_TABLE = 2**21
 """Numbers below this are counted in a table, others are sorted."""
-TILE = 2**17
+TILE = 2**16
 """Numbers are counted, so many or more at once."""
 
 
@@ -131,15 +131,26 @@ class NumberCounter:
         """Count numbers, of any shape and overwritten: all, or those `counted`, a mask that fits their shape."""
         if counted is None:
             numbers = numbers.reshape(-1)
-        elif self._in_table:
+        elif self._in_table and self._size <= TILE:
             np.copyto(numbers, self._size, where=~counted)
             numbers = numbers.reshape(-1)
         else:
             numbers = numbers[np.broadcast_to(counted, numbers.shape)]
+        if self._in_table and self._size > TILE and self._count_range(numbers):
+            return
         self._held.append(numbers)
         self._num_held += len(numbers)
         if self._num_held >= max(len(self._counts), TILE):
             self._count()
+
+    def _count_range(self, numbers: np.ndarray) -> bool:
+        """Count numbers at once where they lie so close together that a pass over all between costs little."""
+        first, last = int(numbers.min(initial=self._size)), int(numbers.max(initial=0))
+        if last - first >= 4 * len(numbers):
+            return False
+        if first <= last:
+            self._counts[first : last + 1] += np.bincount(numbers - first)
+        return True
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers that occurred, ascending, and how often."""

@@ -72,11 +72,13 @@ class RunFinder:
             present = np.ascontiguousarray(present.T)
             begins[:, 1:] |= present[:, 1:] != present[:, :-1]
         first = np.flatnonzero(begins)
-        last = np.append(first[1:], codes.size) - 1
+        length = np.diff(first, append=codes.size)
+        last = first + (length - 1)
         component = first // size if len(codes) > 1 else np.zeros(len(first), np.int64)
         of_first = None if group is None else group[first - component * size if len(codes) > 1 else first]
-        before, after = (np.broadcast_to(one.T, codes.shape).reshape(-1) for one in opens)
-        length, is_open = last - first + 1, before[first]
+        is_open = np.zeros(len(first), bool)
+        before, after = (np.flatnonzero(np.broadcast_to(one.T, codes.shape)) for one in opens)
+        _set_at(is_open, first, before)
         none = np.zeros(0, np.intp) if present is None else np.flatnonzero(~present.reshape(-1)[first])
         if shared:
             at_first = np.flatnonzero(first == component * size)
@@ -96,6 +98,12 @@ class RunFinder:
             if of_first is not None:
                 self._group[of] = of_first[at_last]
             none = np.append(none, at_last)
-        is_open |= after[last]
+        _set_at(is_open, last, after)
         length[none], is_open[none] = 0, False
         return Runs(component, codes.reshape(-1)[first], of_first, length, is_open)
+
+
+def _set_at(flags: np.ndarray, places: np.ndarray, wanted: np.ndarray) -> None:
+    """Set the flags (K,) whose places (K,), ascending, are among those wanted, which are few."""
+    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
+    flags[at[places[at] == wanted]] = True
