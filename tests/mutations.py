@@ -513,7 +513,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a group",
         "what an agent that is done has in its rows makes groups",
-        edit("analysis/grouping/groups.py", "either(missing, alive.missing(batch, batch.values[by].shape))", "missing"),
+        edit("analysis/grouping/by_values.py", "either(missing, alive.missing(batch, batch.values[by].shape))", "missing"),
         f"{STATISTICS} -k actions_of_one_agent",
     ),
     Mutation(

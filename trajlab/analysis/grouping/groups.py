@@ -10,16 +10,13 @@ import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.common import title_of, units_of
-from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.grouping.by_values import as_plain, check_by, kind_of, read_values, transition_values
 from trajlab.analysis.grouping.cut import GroupsArgument, choose_kinds, cut_values
 from trajlab.analysis.grouping.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
-from trajlab.analysis.kernels.counting import ValueCounter
-from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.fields import as_text
-from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.errors import unknown_name, warn_user
+from trajlab.dataset.flat import FlatBatch
+from trajlab.errors import warn_user
 from trajlab.names import (
     AXIS_ROLE,
     COMPLETE,
@@ -27,7 +24,6 @@ from trajlab.names import (
     ITERATION,
     LEFT_OUT_ATTR,
     LENGTH,
-    RESULT_NAMES,
     ROLE_ATTR,
     RUN,
     TIME,
@@ -98,7 +94,7 @@ class Groups:
             return batch.spread(self._narrow)
         if self.locate is not None:
             return self.locate(batch)
-        rows, missing = _read(batch, self.name, self.kind, self.alive)
+        rows, missing = read_values(batch, self.name, self.kind, self.alive)
         if missing is None:
             return self._code(rows[:, 0])
         group = np.full(len(rows), -1, np.intp)
@@ -180,19 +176,19 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
         return _time_groups(ds, groups)
     if by == PHASE and PHASE not in ds.variables:
         return _phase_groups(ds, groups)
-    _check_by(ds, by)
+    check_by(ds, by)
     is_per_episode, alive = ds[by].ndim == 1, AliveRows()
     what = "episodes" if is_per_episode else "transitions"
     if is_per_episode:
         kind = ""
         missing = pd.isna(ds[by].values)
-        present = _plain(ds[by].values[~missing])
+        present = as_plain(ds[by].values[~missing])
         values, first, weights = np.unique(present, return_index=True, return_counts=True)
         num_missing = int(missing.sum())
     else:
-        kind = _kind_of(ds, by)
+        kind = kind_of(ds, by)
         alive = AliveRows.of(ds, by)
-        values, weights, num_missing = _transition_values(ds, by, kind, alive)
+        values, weights, num_missing = transition_values(ds, by, kind, alive)
     if num_missing:
         total = num_missing + int(weights.sum())
         warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
@@ -266,55 +262,3 @@ def refuse_time(groups: Groups, what: str) -> None:
 def is_category(ds: xr.Dataset, by: str) -> bool:
     """Say whether the values of a coordinate only name something, also where they are numbers: runs, seeds."""
     return by == RUN or ds[by].attrs.get(ROLE_ATTR) == AXIS_ROLE
-
-
-def _check_by(ds: xr.Dataset, by: str) -> None:
-    """Raise unless `by` is something to group by."""
-    known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION, TIME, PHASE]
-    if by not in ds.variables:
-        raise unknown_name("coordinate to group by", by, known)
-    if by in RESULT_NAMES:
-        raise ValueError(f"by={by!r} is a name that the result uses itself; rename it first: ds.rename({by}='my_{by}')")
-    variable = ds.variables[by]
-    if variable.dims not in ((EPISODE,), (EPISODE, TIME)):
-        raise ValueError(
-            f"by={by!r} has dims {variable.dims}; expected one value per episode or per transition: "
-            f"{', '.join(map(repr, known))}"
-        )
-
-
-def _kind_of(ds: xr.Dataset, by: str) -> str:
-    """Return what a variable over transitions is told apart by; raise where it is continuous."""
-    kind = discrete_kind(ds, by)
-    if kind is None:
-        raise ValueError(
-            f"by={by!r} is continuous ({ds[by].dtype}) and differs from transition to transition; expected "
-            "integers, bools or text. Cut it first, as in ds.assign(near=(ds['x'] < 1).where(ds.mask, False))"
-        )
-    return kind
-
-
-def _plain(values: np.ndarray) -> np.ndarray:
-    """Return text as NumPy text, whatever a file made of it, and objects that all are bools as bools."""
-    if values.dtype.kind == "O" and len(values) and set(map(type, values.tolist())) <= {bool, np.bool_}:
-        return values.astype(bool)
-    return as_text(values) if values.dtype.kind in "OTS" else values
-
-
-def _read(batch: FlatBatch, by: str, kind: str, alive: AliveRows) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the values (M, 1) to group by, and which are missing or those of an agent that takes no part."""
-    rows, missing = as_discrete(batch.values[by], kind)
-    return rows, either(missing, alive.missing(batch, batch.values[by].shape))
-
-
-def _transition_values(ds: xr.Dataset, by: str, kind: str, alive: AliveRows) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the distinct values of a variable over transitions, how many have each, and how many have none."""
-    counter = ValueCounter()
-    num_missing = 0
-    for batch in iter_flat(ds, [by, *alive.needed]):
-        rows, left_out = _read(batch, by, kind, alive)
-        dead = alive.missing(batch, rows.shape[:1])
-        num_missing += count_set(left_out, dead)
-        counter.add(rows, None, left_out)
-    values, counts = counter.result()
-    return values, counts[0, 0], num_missing
