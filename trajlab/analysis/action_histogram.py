@@ -19,7 +19,7 @@ from trajlab.analysis.common import (
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.counting import BinCounter, RangeFinder, ValueCounter, bin_middles, even_edges
+from trajlab.analysis.kernels.counting import BinCounter, RangeFinder, ValueCounter, as_edges, bin_middles, even_edges
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
@@ -203,8 +203,8 @@ def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
             raise ValueError(f"bins={bins!r}; expected a number of bins, at least 1, or ascending edges")
         return even_edges(*find_range(ds, name), int(bins))
-    edges = np.asarray(bins, np.float64)
-    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+    edges = as_edges(bins)
+    if edges is None:
         raise ValueError(f"bins={bins!r}; expected at least two finite edges, ascending")
     return edges
 

@@ -12,7 +12,7 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import Numbers
-from trajlab.analysis.kernels.counting import RangeFinder, bin_index, bin_middles, even_edges
+from trajlab.analysis.kernels.counting import RangeFinder, as_edges, bin_index, bin_middles, even_edges
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -193,11 +193,8 @@ def _one(given: Any, bins: Any, count: int) -> Any:
         return None
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given > 0:
         return int(given)
-    try:
-        edges = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise _misfit(bins, count) from None
-    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+    edges = as_edges(given)
+    if edges is None:
         raise _misfit(bins, count)
     return edges
 

@@ -24,8 +24,7 @@ FEW, PALE = 10, 0.35
 
 def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
-    columns = _style.columns_of(count)
-    return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
+    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
 def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:

@@ -24,7 +24,7 @@ SHAPES = (("", "-", ""), ("s", "--", "////"), ("D", ":", "...."))
 MAX_KINDS = len(CYCLE) * len(SHAPES)
 
 MAX_PANELS = 24
-PANEL_WIDTH, PANEL_HEIGHT = 3.4, 2.3
+PANEL = (3.4, 2.3)
 """Inches of one of several panels."""
 SINGLE = (6.4, 4.2)
 """Inches of a figure with a single panel."""
@@ -100,7 +100,7 @@ def make_panels(
     columns = columns or columns_of(count)
     rows = -(-count // columns)
     if size is None:
-        size = SINGLE if count == 1 else (PANEL_WIDTH * columns, PANEL_HEIGHT * rows + 0.9)
+        size = SINGLE if count == 1 else size_of(count, PANEL, (0.0, 0.9), columns)
     figure = plt.figure(figsize=size, layout="constrained")
     layout: Any = figure.get_layout_engine()
     layout.set(h_pad=0.03, w_pad=0.05)
@@ -143,6 +143,14 @@ def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) 
 def columns_of(count: int) -> int:
     """Return how many of `count` panels stand side by side."""
     return count if count <= 3 else 2 if count == 4 else 3
+
+
+def size_of(
+    count: int, panel: tuple[float, float], margin: tuple[float, float], columns: int | None = None
+) -> tuple[float, float]:
+    """Return the inches of a figure of `count` panels of a size, with a `margin` for what all share."""
+    columns = columns or columns_of(count)
+    return panel[0] * columns + margin[0], panel[1] * -(-count // columns) + margin[1]
 
 
 def check_panels(ds: xr.Dataset, field: str, count: int) -> None:

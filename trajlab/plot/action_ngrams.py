@@ -120,7 +120,7 @@ def _columns(count: int, lengths: int) -> int:
 def _size(count: int, columns: int, most: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, the fullest of which has `most` bars."""
     height = max(ROW * most, 0.8) + 0.8
-    return WIDTH if count == 1 else PANEL_WIDTH * columns, height * -(-count // columns) + 0.6
+    return _style.size_of(count, (WIDTH if count == 1 else PANEL_WIDTH, height), (0.0, 0.6), columns)
 
 
 def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs: dict[str, Any]) -> None:

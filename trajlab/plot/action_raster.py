@@ -95,8 +95,7 @@ def plot_action_raster(
 
 def _size(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many images."""
-    columns = _style.columns_of(count)
-    return _style.SINGLE if count == 1 else (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.9)
+    return _style.SINGLE if count == 1 else _style.size_of(count, PANEL, (0.0, 0.9))
 
 
 def _is_even(time: np.ndarray) -> bool:

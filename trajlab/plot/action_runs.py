@@ -91,8 +91,8 @@ def plot_action_runs(
 def _size(count: int, values: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, each with a row for each value."""
     height = max(ROW * min(values, MAX_ROWS), 1.0) + 0.9
-    columns = _style.columns_of(count)
-    return (WIDTH if count == 1 else PANEL_WIDTH * columns + 0.8), height * -(-count // columns) + 0.8
+    panel, margin = ((WIDTH, height), (0.0, 0.8)) if count == 1 else ((PANEL_WIDTH, height), (0.8, 0.8))
+    return _style.size_of(count, panel, margin)
 
 
 def at_least(counts: np.ndarray) -> np.ndarray:

@@ -88,8 +88,7 @@ def plot_action_transitions(
 
 def _size(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many matrices."""
-    columns = _style.columns_of(count)
-    return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
+    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
 def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwargs: dict[str, Any]) -> None:

@@ -133,8 +133,7 @@ def plot_overview(
     count = max(sum(part.count for part in parts), 1)
     _check_parts(ds, parts, count)
     columns = min(columns, count)
-    size = (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.8)
-    panels = _style.make_panels(count, None, columns=columns, size=size)
+    panels = _style.make_panels(count, None, columns=columns, size=_style.size_of(count, PANEL, (0.0, 0.8), columns))
     rest = panels.axes
     for part in parts:
         mine, rest = rest[: part.count], rest[part.count :]

@@ -1,6 +1,7 @@
 """Kernels that count: how often each value, or each bin, occurs in arrays that come batch by batch."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -239,6 +240,20 @@ def _widened(smallest: float, largest: float, least: float, limit: float) -> tup
     if lower < -limit:
         lower, upper = -limit, -limit + least
     return min(lower, smallest), max(upper, largest)
+
+
+def as_edges(given: Any) -> np.ndarray | None:
+    """Return edges (bin + 1,) as float64; None for what is not at least two finite numbers, ascending.
+
+    >>> as_edges([0, 1]), as_edges([1, 0]), as_edges("ab")
+    (array([0., 1.]), None, None)
+    """
+    try:
+        edges = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        return None
+    is_fit = edges.ndim == 1 and len(edges) > 1 and np.isfinite(edges).all() and (np.diff(edges) > 0).all()
+    return edges if is_fit else None
 
 
 def bin_middles(edges: np.ndarray) -> np.ndarray:
