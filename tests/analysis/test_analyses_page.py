@@ -152,7 +152,7 @@ def test_agents(row):
     call = CALLS[row["function"]]
     if row["agents"] == "one":
         call(ds, "reward[scout]", "state")
-        with pytest.raises(KeyError, match="did you mean|Did you mean"):
+        with pytest.raises(KeyError, match="Did you mean"):
             call(ds, "reward", "state")
         return
     if row["agents"] == "no":
@@ -169,14 +169,13 @@ def test_the_padded_array_is_never_made(row, ds):
     """One episode is much longer than the others, so that a padded read takes more cells than there are transitions."""
     field = "flag" if row["discrete"] == "bools" else "action"
     read: list[int] = []
-    whole, points = LazyArray._read_slabs, LazyArray.read
+    whole = LazyArray._read_slabs
 
     def counted(self, cells, inner):
         if self.lead == 2:
             read.append(int(np.prod(np.broadcast_shapes(*(np.shape(one) for one in cells)))))
         return whole(self, cells, inner)
 
-    assert points is LazyArray.read
     with mock.patch.object(LazyArray, "_read_slabs", counted):
         result = CALLS[row["function"]](ds, field)
     assert max(read, default=0) <= sum(LENGTHS)

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import entries
 from matplotlib.colors import to_rgba
 
 import trajlab as tl
@@ -23,17 +24,13 @@ def heights(ax):
     return np.array([[bar.get_height() for bar in bars] for bars in ax.containers])
 
 
-def entries(figure):
-    return [text.get_text() for text in figure.legends[0].get_texts()]
-
-
 def test_a_bar_for_each_component(ds):
     ax, want = tl.plot_action_saturation(ds, low=-1, high=1), tl.action_saturation(ds, low=-1, high=1)
     np.testing.assert_allclose(heights(ax), want["share"].values.T)
     bottoms = np.array([[bar.get_y() for bar in bars] for bars in ax.containers])
     np.testing.assert_allclose(bottoms[1:], np.cumsum(want["share"].values.T, axis=0)[:-1])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["hip", "knee", "toe"]
-    assert entries(ax.figure) == ["low (2)", "inside (3)", "high (4)"]
+    assert entries(ax) == ["low (2)", "inside (3)", "high (4)"]
     assert ax.get_title().split("\n") == ["action at its bounds -1 and 1", "3 transitions of 2 episodes (1 cut)"]
     assert ax.get_ylim() == (0, 1)
 
@@ -47,7 +44,7 @@ def test_a_panel_for_each_component_of_groups(ds):
         (marks,) = ax.lines
         assert marks.get_ydata().tolist() == want["clipped"].isel(joint=number).values.tolist()
         assert [text.get_text() for text in ax.get_xticklabels()] == ["3 (2)", "5 (1)"]
-    assert entries(axes[0].figure)[-1] == "clipped"
+    assert entries(axes[0])[-1] == "clipped"
     assert axes[0].figure.get_suptitle().startswith("action at its bounds, within 0.1")
 
 

@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
+from drawn import entries, steps_of
 from ragged import make_dataset
 
 import trajlab as tl
-
-
-def steps_of(ax):
-    return [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
-
-
-def legend_of(ax):
-    (legend,) = ax.figure.legends
-    return [text.get_text() for text in legend.get_texts()]
 
 
 def shares(ds, field, values):
@@ -25,7 +17,7 @@ def test_a_line_for_each_action():
     ax = tl.plot_first_action_time(ds)
     want = shares(ds, "action", range(-2, 4))
     np.testing.assert_allclose([line.get_ydata() for line in steps_of(ax)], want.values)
-    assert legend_of(ax)[0] == f"-2: {100 * want.values[0, -1]:.0f} %"
+    assert entries(ax)[0] == f"-2: {100 * want.values[0, -1]:.0f} %"
     assert ax.get_title().startswith("first time of each action: 8 episodes (2 cut)")
     (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
     assert len(strip.patches) == 6
@@ -38,7 +30,7 @@ def test_a_panel_for_each_group_and_component():
     part = ds.isel(episode=np.flatnonzero(ds["complete"].values))
     want = tl.milestones(part, {str(v): ds["pair"][:, :, 1] == v for v in range(3)})["share"]
     np.testing.assert_allclose([line.get_ydata()[:4] for line in steps_of(axes[3])], want.values)
-    assert legend_of(axes[0]) == ["a", "b", "c"]
+    assert entries(axes[0]) == ["a", "b", "c"]
     assert axes[3].get_title().startswith("complete: True, pair[1]\na: ")
 
 
@@ -47,7 +39,7 @@ def test_of_many_actions_those_most_taken():
     ax = tl.plot_first_action_time(ds)
     assert len(steps_of(ax)) == 24
     assert "24 of 30 values, those that most episodes have" in ax.get_title()
-    assert {"10: 100 %", "29: 100 %", "0: 50 %"} <= set(legend_of(ax))
+    assert {"10: 100 %", "29: 100 %", "0: 50 %"} <= set(entries(ax))
 
 
 def test_of_no_episode(blank):

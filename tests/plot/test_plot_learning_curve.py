@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import entries, strip_of
 
 import trajlab as tl
 
@@ -19,16 +20,6 @@ def ds():
     return of_returns([0, 1, 2, 9, 5, 7, 3, 8], reasons, [0, 0, 0, 10, 10, 10, 20, 20], policy=["a", "b"] * 4)
 
 
-def strip_of(ax):
-    (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
-    return strip
-
-
-def legend_of(ax):
-    (legend,) = ax.figure.legends
-    return [text.get_text() for text in legend.get_texts()]
-
-
 @pytest.mark.parametrize("statistic", ["mean", "median", "iqm"])
 def test_line_and_band(ds, statistic):
     ax = tl.plot_learning_curve(ds, statistic=statistic, confidence=0.8)
@@ -41,7 +32,7 @@ def test_line_and_band(ds, statistic):
     for key in ("lower", "upper"):
         assert {(0.0, float(want[key].values[0])), (10.0, float(want[key].values[1]))} <= corners
     name = {"iqm": "interquartile mean"}.get(statistic, statistic)
-    assert legend_of(ax) == [name, "80 % interval"]
+    assert entries(ax) == [name, "80 % interval"]
     assert ax.get_ylabel() == "return"
 
 

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray as xr
+from drawn import strip_of, strips_of
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
 from ragged import make_dataset
 
@@ -12,10 +13,6 @@ import trajlab as tl
 
 def heights(*episodes, **options):
     return tl.from_episodes([{"height": np.array(e, float)} for e in episodes], **options)
-
-
-def strips(ax):
-    return [other for other in ax.figure.axes if other.get_label() == "n"]
 
 
 def singles(ax):
@@ -64,7 +61,7 @@ def test_without_quantiles_the_band_is_the_deviation():
 
 def test_how_many_are_alive_stands_beneath():
     ax = tl.plot_state_trace(heights([1, 1, 1], [2]), "height")
-    (strip,) = strips(ax)
+    (strip,) = strips_of(ax)
     (steps,) = strip.patches
     assert steps.get_data().values.tolist() == [2, 1, 1]
     assert strip.get_ylabel() == "n"
@@ -121,7 +118,7 @@ def test_groups_are_colours():
     assert drawn_text(ax.figure) == ["0 (2)", "1 (1)"]
     assert ax.figure.legends[0].get_title().get_text() == "environment (episodes)"
     assert ax.get_title().endswith("\nmean, ± standard deviation, 3 drawn singly; n: episodes alive")
-    (strip,) = strips(ax)
+    (strip,) = strips_of(ax)
     assert [steps.get_data().values.tolist() for steps in strip.patches] == [[2, 2], [1, 1]]
 
 
@@ -136,7 +133,7 @@ def test_a_panel_per_component():
     assert axes.shape == (2,)
     assert [ax.get_ylabel() for ax in axes] == ["x [m]", "angle [rad]"]
     assert [ax.lines[1].get_ydata().tolist() for ax in axes] == [[1, 2], [10, 20]]
-    assert len(strips(axes[0])) == 2
+    assert len(strips_of(axes[0])) == 2
     assert axes[0].figure.get_suptitle().startswith("state: 1 episode\n")
 
 
@@ -158,7 +155,7 @@ def test_axes_that_are_given_are_used():
     ax = tl.plot_state_trace(heights([1, 2]), "height", ax=left)
     assert ax is left
     assert plt.get_fignums() == [figure.number]
-    (strip,) = strips(ax)
+    (strip,) = strips_of(ax)
     figure.canvas.draw()
     assert before.y0 <= strip.get_position().y0 + 1e-9
     assert ax.get_position().y1 <= before.y1 + 1e-9
@@ -168,7 +165,7 @@ def test_axes_that_are_given_are_used():
 def test_axes_placed_by_hand_are_split_too():
     figure = plt.figure()
     ax = tl.plot_state_trace(heights([1, 2]), "height", ax=figure.add_axes((0.1, 0.1, 0.8, 0.8)))
-    (strip,) = strips(ax)
+    (strip,) = strips_of(ax)
     assert strip.get_position().y0 == pytest.approx(0.1)
     assert strip.get_position().y1 < ax.get_position().y0
 
@@ -202,11 +199,6 @@ def test_no_global_option_changes():
     ds = heights([1, 2], [3])
     tl.plot_state_trace(ds, "height")
     assert dict(plt.rcParams) == before
-
-
-def strip_of(ax):
-    (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
-    return strip
 
 
 ALIGNED = [("end", "steps to the end", "lag"), ("fraction", "fraction of the episode", "fraction")]
