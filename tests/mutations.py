@@ -621,7 +621,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a rate",
         "actions of agents that are done have a share",
-        edit("analysis/action_rates.py", "steps), either(missing, dead))", "steps), missing)"),
+        edit("analysis/step_counts.py", "steps), either(missing, dead))", "steps), missing)"),
         f"{STATISTICS} -k pairs_and_rates",
     ),
     Mutation(

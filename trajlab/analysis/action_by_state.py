@@ -20,7 +20,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.components import Component, components_of
 from trajlab.analysis.discrete import as_discrete, discrete_kind, require_few
-from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid
+from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid, report_nan
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.counting import ValueCounter
@@ -28,7 +28,6 @@ from trajlab.analysis.kernels.held_rows import HeldRows, PlaceCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.analysis.kernels.moments import Moments
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
-from trajlab.analysis.occupancy import report_nan
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count, resolve_field
 from trajlab.dataset.flat import FlatBatch, iter_flat

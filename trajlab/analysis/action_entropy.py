@@ -6,7 +6,6 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.action_rates import Counted, count_steps, labelled_steps
 from trajlab.analysis.coded_rows import CodedRows, reduce_coded
 from trajlab.analysis.common import (
     episode_coords,
@@ -22,6 +21,7 @@ from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.ngrams import NumberCounter
+from trajlab.analysis.step_counts import Counted, count_steps, labelled_steps
 from trajlab.dataset.cells import Cells
 from trajlab.errors import check_option, warn_user
 from trajlab.names import ENTROPY, EPISODE, NUM_NAN_ATTR, RATE_NAMES, TIME, WINDOW_ATTR, N

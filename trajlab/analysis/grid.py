@@ -16,6 +16,7 @@ from trajlab.analysis.kernels.counting import RangeFinder, as_edges, bin_index, 
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.errors import warn_user
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
 
 AXIS_NAMES = ((X_BIN, X_BIN_LEFT, X_BIN_RIGHT), (Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT))
@@ -142,6 +143,13 @@ def _without(index: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
 
 def _num_in(index: np.ndarray, mask: np.ndarray | None) -> int:
     return 0 if mask is None else count_set(mask, index < 0)
+
+
+def report_nan(what: str, grid: Grid) -> None:
+    """Warn of transitions that have NaN in a component."""
+    if grid.num_nan:
+        labels = " or ".join(repr(axis.component.label) for axis in grid.axes)
+        warn_user(f"{what}: {grid.num_nan} transitions have NaN in {labels} and are in no bin; the attributes say so")
 
 
 def make_grid(ds: xr.Dataset, components: Sequence[Component], bins: Any, default: int, num_groups: int) -> Grid:

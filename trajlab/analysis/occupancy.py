@@ -7,12 +7,11 @@ import xarray as xr
 
 from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
-from trajlab.analysis.grid import BinsArgument, Grid, make_grid
+from trajlab.analysis.grid import BinsArgument, Grid, make_grid, report_nan
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.held_rows import PlaceCounter
 from trajlab.dataset.flat import iter_flat
-from trajlab.errors import warn_user
 from trajlab.names import COUNT, NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, SHARE
 
 DEFAULT_BINS = 50
@@ -104,10 +103,3 @@ def count_grid(ds: xr.Dataset, grid: Grid, groups: Groups) -> np.ndarray:
     for batch in iter_flat(ds, list(dict.fromkeys([*grid.needed, *groups.fields]))):
         counter.add(grid.index(batch, groups.index(batch)))
     return counter.result()
-
-
-def report_nan(what: str, grid: Grid) -> None:
-    """Warn of transitions that have NaN in a component."""
-    if grid.num_nan:
-        labels = " or ".join(repr(axis.component.label) for axis in grid.axes)
-        warn_user(f"{what}: {grid.num_nan} transitions have NaN in {labels} and are in no bin; the attributes say so")
