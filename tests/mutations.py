@@ -58,9 +58,9 @@ RASTER = "tests/plot/test_plot_action_raster.py"
 EPISODE_FIELDS = "tests/recorder/test_episode_fields.py"
 AXES = "tests/recorder/test_axes.py"
 MILESTONES = "tests/analysis/test_milestones.py"
-EVENTS = "tests/analysis/test_events.py"
-ALIGNMENT = "tests/analysis/test_alignment.py"
-WINDOWS = "tests/analysis/test_windows.py"
+EVENTS = "tests/analysis/test_event_times.py"
+ALIGNMENT = "tests/analysis/alignment/test_alignment.py"
+WINDOWS = "tests/analysis/test_align.py"
 
 MUTATIONS = [
     Mutation(
@@ -489,13 +489,13 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a histogram",
         "actions of agents that are done are counted",
-        edit("analysis/actions.py", "groups.index(batch), either(missing, dead))", "groups.index(batch), missing)"),
+        edit("analysis/action_histogram.py", "groups.index(batch), either(missing, dead))", "groups.index(batch), missing)"),
         f"{STATISTICS} -k test_histograms",
     ),
     Mutation(
         "agents: dead between the bins",
         "bins span what agents that are done have in their rows",
-        edit("analysis/actions.py", "found.add(rows if dead is None else rows[~dead])", "found.add(rows)"),
+        edit("analysis/action_histogram.py", "found.add(rows if dead is None else rows[~dead])", "found.add(rows)"),
         f"{STATISTICS} -k over_the_range",
     ),
     Mutation(
@@ -513,7 +513,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a group",
         "what an agent that is done has in its rows makes groups",
-        edit("analysis/groups.py", "either(missing, alive.missing(batch, batch.values[by].shape))", "missing"),
+        edit("analysis/grouping/by_values.py", "either(missing, alive.missing(batch, batch.values[by].shape))", "missing"),
         f"{STATISTICS} -k actions_of_one_agent",
     ),
     Mutation(
@@ -537,7 +537,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a single line",
         "the line of an episode goes on where the agent is done",
-        edit("plot/_singles.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
+        edit("plot/_single_episodes.py", "rows if dead is None else np.where(dead, np.nan, rows)", "rows"),
         "tests/agents/test_plots.py -k single_episodes",
     ),
     Mutation(
@@ -567,7 +567,7 @@ MUTATIONS = [
     Mutation(
         "pairs: over an edge",
         "the last action of an episode and the first of the next one are a pair",
-        edit("analysis/pairs.py", "counts -= counted(last, last + ahead)", "pass"),
+        edit("analysis/kernels/pairs.py", "counts -= counted(last, last + ahead)", "pass"),
         f"{PAIRS} -k edge",
     ),
     Mutation(
@@ -597,13 +597,13 @@ MUTATIONS = [
     Mutation(
         "autocorrelation: over an edge",
         "a value and one of the next episode are a pair",
-        edit("analysis/lagged.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
+        edit("analysis/kernels/lagged_sums.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
         "tests/analysis/test_autocorrelation.py -k equals_a_loop",
     ),
     Mutation(
         "autocorrelation: one mean for all lags",
         "the mean of all values stands for that of the pairs of a lag",
-        edit("analysis/lagged.py", "out = (products - earlier * later / n)", "out = (products - earlier[:, :1] * later[:, :1] / n[:, :1] ** 2 * n)"),
+        edit("analysis/kernels/lagged_sums.py", "out = (products - earlier * later / n)", "out = (products - earlier[:, :1] * later[:, :1] / n[:, :1] ** 2 * n)"),
         "tests/analysis/test_autocorrelation.py -k means_are_those",
     ),
     Mutation(
@@ -621,7 +621,7 @@ MUTATIONS = [
     Mutation(
         "agents: dead in a rate",
         "actions of agents that are done have a share",
-        edit("analysis/action_rates.py", "steps), either(missing, dead)))", "steps), missing))"),
+        edit("analysis/step_counts.py", "steps), either(missing, dead))", "steps), missing)"),
         f"{STATISTICS} -k pairs_and_rates",
     ),
     Mutation(
@@ -633,7 +633,7 @@ MUTATIONS = [
     Mutation(
         "milestones: an end is no end",
         "an episode that ended without an event might still reach it",
-        edit("analysis/incidence.py", "1 - (found + ended) / among", "1 - found / among"),
+        edit("analysis/kernels/incidence.py", "1 - (found + ended) / among", "1 - found / among"),
         MILESTONES,
     ),
     Mutation(
@@ -645,19 +645,19 @@ MUTATIONS = [
     Mutation(
         "events: not the smallest",
         "of times in any order the first that comes stays",
-        edit("analysis/first.py", "        lower = np.flatnonzero(smallest.take(index) > values)", "        break"),
+        edit("analysis/kernels/minima.py", "        lower = np.flatnonzero(smallest.take(index) > values)", "        break"),
         EVENTS,
     ),
     Mutation(
         "alignment: the end of a cut episode",
         "cut episodes are aligned by a last transition that is not their end",
-        edit("analysis/align_argument.py", "ds[END_REASON].values.astype(str) != CUT", 'ds[END_REASON].values != ""'),
+        edit("analysis/alignment/argument.py", "ds[END_REASON].values.astype(str) != CUT", 'ds[END_REASON].values != ""'),
         ALIGNMENT,
     ),
     Mutation(
         "alignment: overlaps weigh the same",
         "a transition counts whole in a part that it covers partly",
-        edit("analysis/fraction.py", "covered / of", "np.ones(len(covered))"),
+        edit("analysis/alignment/fraction.py", "covered / of", "np.ones(len(covered))"),
         ALIGNMENT,
     ),
     Mutation(
@@ -681,7 +681,7 @@ MUTATIONS = [
     Mutation(
         "n-grams: halves",
         "of a long n-gram that is written as two halves the overlap is told twice",
-        edit("analysis/grams.py", "last[:, 2 * self.half.n - self.n :]", "last"),
+        edit("analysis/kernels/ngrams.py", "last[:, 2 * self.half.n - self.n :]", "last"),
         f"{NGRAMS} -k any_length",
     ),
     Mutation(
@@ -705,13 +705,13 @@ MUTATIONS = [
     Mutation(
         "runs: between batches",
         "a run that goes on in the next batch begins anew there",
-        edit("analysis/runs.py", "length[at_first] += start - self._start[of]", "pass"),
+        edit("analysis/kernels/runs.py", "length[at_first] += start - self._start[of]", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(
         "runs: group",
         "the step in which a batch begins decides the group of a run from before",
-        edit("analysis/runs.py", "of_first[at_first] = self._group[of]", "pass"),
+        edit("analysis/kernels/runs.py", "of_first[at_first] = self._group[of]", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(

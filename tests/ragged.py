@@ -27,6 +27,16 @@ def make_episodes(lengths, seed=0):
     ]
 
 
+def actions(*episodes, dtype=np.int32, **options):
+    """Make a Dataset of the field `action`."""
+    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
+
+
+def heights(*episodes, dtype=np.float64, **options):
+    """Make a Dataset of the field `height`."""
+    return tl.from_episodes([{"height": np.array(e, dtype)} for e in episodes], **options)
+
+
 def make_dataset(lengths, seed=0):
     """Return a lazy Dataset of such episodes; every third is cut."""
     reasons = ["cut" if i % 3 == 2 else "terminated" for i in range(len(lengths))]

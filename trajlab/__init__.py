@@ -22,39 +22,39 @@ from trajlab.analysis.summary import summary
 from trajlab.analysis.outliers import outliers
 from trajlab.analysis.returns import returns
 from trajlab.analysis.return_to_go import return_to_go
-from trajlab.analysis.actions import action_histogram
+from trajlab.analysis.action_histogram import action_histogram
 from trajlab.analysis.action_transitions import action_transitions
 from trajlab.analysis.action_rates import action_rates
 from trajlab.analysis.action_entropy import action_entropy
 from trajlab.analysis.action_ngrams import action_ngrams
 from trajlab.analysis.action_runs import action_runs
 from trajlab.analysis.action_raster import action_raster
-from trajlab.analysis.states import state_trace
+from trajlab.analysis.state_trace import state_trace
 from trajlab.analysis.occupancy import occupancy
 from trajlab.analysis.action_by_state import action_by_state
 from trajlab.analysis.autocorrelation import autocorrelation
-from trajlab.analysis.saturation import action_saturation
+from trajlab.analysis.action_saturation import action_saturation
 from trajlab.analysis.state_histogram import state_histogram
 from trajlab.analysis.survival import survival
 from trajlab.analysis.outcomes import outcomes
-from trajlab.analysis.events import event_times
+from trajlab.analysis.event_times import event_times
 from trajlab.analysis.milestones import milestones
-from trajlab.analysis.windows import align
-from trajlab.analysis.first_action import first_action_time
-from trajlab.analysis.learning import learning_curve
+from trajlab.analysis.align import align
+from trajlab.analysis.first_action_time import first_action_time
+from trajlab.analysis.learning_curve import learning_curve
 
 # Plot
-from trajlab.plot.actions import plot_action_histogram
+from trajlab.plot.action_histogram import plot_action_histogram
 from trajlab.plot.action_transitions import plot_action_transitions
 from trajlab.plot.action_rates import plot_action_rates
 from trajlab.plot.action_entropy import plot_action_entropy
 from trajlab.plot.action_ngrams import plot_action_ngrams
 from trajlab.plot.action_runs import plot_action_runs
-from trajlab.plot.saturation import plot_action_saturation
+from trajlab.plot.action_saturation import plot_action_saturation
 from trajlab.plot.action_raster import plot_action_raster
 from trajlab.plot.returns import plot_returns
 from trajlab.plot.return_to_go import plot_return_to_go
-from trajlab.plot.states import plot_state_trace
+from trajlab.plot.state_trace import plot_state_trace
 from trajlab.plot.action_by_state import plot_action_by_state
 from trajlab.plot.occupancy import plot_occupancy
 from trajlab.plot.path import plot_path
@@ -62,10 +62,10 @@ from trajlab.plot.autocorrelation import plot_autocorrelation
 from trajlab.plot.state_histogram import plot_state_histogram
 from trajlab.plot.survival import plot_survival
 from trajlab.plot.outcomes import plot_outcomes
-from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.learning_curve import plot_learning_curve
 from trajlab.plot.overview import plot_overview
 from trajlab.plot.milestones import plot_milestones
-from trajlab.plot.first_action import plot_first_action_time
+from trajlab.plot.first_action_time import plot_first_action_time
 
 __version__ = version("trajlab")
 

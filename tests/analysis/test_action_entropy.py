@@ -5,14 +5,10 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset
+from ragged import FORMS, actions, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-
-
-def actions(*episodes, dtype=np.int32, **options):
-    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
 
 
 def bits_of(values):
@@ -130,8 +126,8 @@ def test_where_batches_end_and_values_come_late(monkeypatch, table):
     ds = make_dataset([4, 1, 6, 2, 6, 3]).load()
     want = tl.action_entropy(ds, per="episode")
     monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", 1)
-    monkeypatch.setattr("trajlab.analysis.grams.MAX_TABLE", table)
-    monkeypatch.setattr("trajlab.analysis.grams.TILE", 1)
+    monkeypatch.setattr("trajlab.analysis.kernels.ngrams.MAX_TABLE", table)
+    monkeypatch.setattr("trajlab.analysis.kernels.ngrams.TILE", 1)
     xr.testing.assert_identical(tl.action_entropy(ds, per="episode"), want)
     wide = ds.assign(action=ds["action"] * 1000)
     xr.testing.assert_equal(tl.action_entropy(wide, per="episode"), want)

@@ -7,17 +7,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset
+from ragged import FORMS, actions, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis import action_ngrams as module
-from trajlab.analysis import grams
+from trajlab.analysis.kernels import ngrams
 from trajlab.dataset import ordered
-
-
-def actions(*episodes, dtype=np.int32, **options):
-    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
 
 
 def counted(table):
@@ -154,7 +150,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, cells):
     monkeypatch.setattr("trajlab.dataset.flat.MAX_BYTES", cells * 4)
     monkeypatch.setattr(ordered, "MAX_CELLS", cells)
     monkeypatch.setattr(ordered, "MAX_HELD", 6)
-    monkeypatch.setattr(grams, "TILE", 1)
+    monkeypatch.setattr(ngrams, "TILE", 1)
     for by, want in zip((None, "end_reason", "flag"), wants, strict=True):
         pd.testing.assert_frame_equal(tl.action_ngrams(in_form(ds, form), n=[1, 3, 5], by=by), want)
 
@@ -163,7 +159,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, cells):
 @pytest.mark.parametrize("limit", [40, 2**62])
 def test_any_length_and_number_of_values(monkeypatch, table, limit):
     monkeypatch.setattr(module, "LIMIT", limit)
-    monkeypatch.setattr(grams, "MAX_TABLE", table)
+    monkeypatch.setattr(ngrams, "MAX_TABLE", table)
     monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", 7)
     ds = make_dataset([4, 1, 11, 2, 9, 3]).load()
     for n in (2, 3, 5, 7, 10, 11):

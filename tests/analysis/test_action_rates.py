@@ -8,16 +8,12 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset, rows_at
+from ragged import FORMS, actions, in_form, lengths, make_dataset, rows_at
 from strategies import examples
 
 import trajlab as tl
 
 BOTH = (tl.action_rates, tl.action_entropy)
-
-
-def actions(*episodes, dtype=np.int32, **options):
-    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
 
 
 def test_shares_of_the_episodes_that_are_alive():

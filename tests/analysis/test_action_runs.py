@@ -7,15 +7,11 @@ import pytest
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
-from ragged import FORMS, in_form, lengths, make_dataset
+from ragged import FORMS, actions, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
 from trajlab.dataset import ordered
-
-
-def actions(*episodes, dtype=np.int32, **options):
-    return tl.from_episodes([{"action": np.array(e, dtype)} for e in episodes], **options)
 
 
 def counted(result):

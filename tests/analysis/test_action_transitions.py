@@ -130,7 +130,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, held, cells):
     monkeypatch.setattr("trajlab.dataset.flat.MAX_BYTES", cells * 4)
     monkeypatch.setattr(ordered, "MAX_CELLS", cells)
     monkeypatch.setattr(ordered, "MAX_HELD", held)
-    monkeypatch.setattr("trajlab.analysis.pairs.TILE", cells)
+    monkeypatch.setattr("trajlab.analysis.kernels.pairs.TILE", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_identical(tl.action_transitions(in_form(ds, form), by=by), one)
     sliced = ds.isel(time=[0, 1, 3, 4])

@@ -10,7 +10,7 @@ from ragged import FIELDS, flat, lengths, make_dataset, rows_at
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.groups import make_groups
 
 
 @st.composite

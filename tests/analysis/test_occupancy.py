@@ -7,7 +7,7 @@ from agents.worlds import live, make_world, poisoned, record
 from ragged import FORMS, flat, in_form, make_dataset
 
 import trajlab as tl
-from trajlab.analysis.counting import bin_index
+from trajlab.analysis.kernels.counting import bin_index
 
 
 def recording(*episodes, **options):

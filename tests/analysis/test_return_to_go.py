@@ -11,8 +11,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import return_to_go as module
-from trajlab.analysis.return_to_go import sum_backwards
+from trajlab.analysis.kernels import backward_sums
 
 
 def rewards(*episodes, dtype=np.float32, **options):
@@ -77,9 +76,9 @@ def test_how_episodes_are_put_together_changes_no_bit(monkeypatch, together, few
     for first, stop in zip(offsets, offsets[1:], strict=False):
         for t in reversed(range(first, stop - 1)):
             want[t] = values[t] + 0.9 * want[t + 1]
-    monkeypatch.setattr(module, "TOGETHER", together)
-    monkeypatch.setattr(module, "FEW", few)
-    sum_backwards(values, offsets, 0.9)
+    monkeypatch.setattr(backward_sums, "TOGETHER", together)
+    monkeypatch.setattr(backward_sums, "FEW", few)
+    backward_sums.sum_backwards(values, offsets, 0.9)
     np.testing.assert_array_equal(values, want)
 
 

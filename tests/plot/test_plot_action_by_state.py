@@ -124,7 +124,7 @@ def test_what_is_missing_is_said():
     ds = recording([[0.0, np.nan, 9.0, 0.5]], [[1.0, 1.0, 1.0, np.nan]])
     with pytest.warns(UserWarning, match="NaN"):
         ax = tl.plot_action_by_state(ds, "at", bins=[0, 1])
-    assert ax.get_title().split("\n")[-2:] == ["not shown: 1 outside of the bins, 1 NaN", "1 actions are NaN"]
+    assert ax.get_title().split("\n")[-2:] == ["not shown: 1 outside of the bins, 1 NaN", "NaN: 1 action"]
 
 
 @pytest.mark.parametrize("state", ["obs[0]", ["obs[0]", "obs[1]"]])

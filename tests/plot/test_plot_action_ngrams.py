@@ -87,7 +87,7 @@ def test_low_axes_name_only_some_bars():
 def test_nan_is_said(ds):
     with pytest.warns(UserWarning, match="1 values"):
         ax = tl.plot_action_ngrams(ds.assign(action=ds["action"].where((ds["time"] != 5) | (ds["episode"] != 0))))
-    assert "in none: 1 NaN" in ax.get_title()
+    assert "not shown: 1 NaN" in ax.get_title()
 
 
 def test_nothing_to_draw(blank):

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import entries
 from matplotlib.colors import to_rgba
 from ragged import FORMS, in_form, make_dataset
 
@@ -24,11 +25,6 @@ def wanted(raster, values):
     places = np.searchsorted(values, raster.values).astype(float)
     longest = int(raster["length"].max())
     return np.where(raster["mask"], places, np.nan)[:, :longest]
-
-
-def entries(ax):
-    legend = ax.get_legend() or ax.figure.legends[0]
-    return [text.get_text() for text in legend.get_texts()]
 
 
 def test_image_legend_and_titles():

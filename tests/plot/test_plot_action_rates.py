@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import entries, strips_of
 from matplotlib.colors import to_rgba
 
 import trajlab as tl
@@ -21,18 +22,9 @@ def ds():
     return recording([0, 2, 2, 0, 1], [0], [1, 0], [0, 0, 2], end_reason=reasons, env=[0, 0, 1, 1])
 
 
-def strips_of(figure):
-    return [ax for ax in figure.axes if ax.get_label() == "n"]
-
-
 def areas(ax):
     """Return the height of each stacked area (area, time)."""
     return np.array([patch.get_data().values - patch.get_data().baseline for patch in ax.patches])
-
-
-def entries(ax):
-    legend = ax.get_legend() or ax.figure.legends[0]
-    return [text.get_text() for text in legend.get_texts()]
 
 
 # Rates -------------------------------------------------------------------------------------------------------
@@ -44,7 +36,7 @@ def test_areas_and_strip(ds):
     assert ax.patches[0].get_data().edges.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5]
     assert [patch.get_facecolor() for patch in ax.patches] == [to_rgba(color) for color in CYCLE[:3]]
     assert entries(ax) == ["0", "1", "2"]
-    (strip,) = strips_of(ax.figure)
+    (strip,) = strips_of(ax)
     assert strip.patches[0].get_data().values.tolist() == want["n"].values.tolist()
     assert ax.get_title().split("\n") == ["action: 4 episodes (2 cut)", "n: episodes alive"]
     assert ax.get_ylim() == (0, 1)
@@ -72,7 +64,7 @@ def test_the_rarest_of_many_actions_are_one_area():
 def test_a_panel_for_each_group(ds):
     axes, want = tl.plot_action_rates(ds, by="env"), tl.action_rates(ds, by="env")
     assert [ax.get_title() for ax in axes] == ["environment: 0", "environment: 1"]
-    for number, (ax, strip) in enumerate(zip(axes, strips_of(axes[0].figure), strict=True)):
+    for number, (ax, strip) in enumerate(zip(axes, strips_of(axes[0]), strict=True)):
         np.testing.assert_allclose(areas(ax), want["share"].isel(env=number).values.T, atol=1e-12)
         assert strip.patches[0].get_data().values.tolist() == want["n"].isel(env=number).values.tolist()
 
@@ -103,7 +95,7 @@ def test_curve_and_the_most_that_n_can_reach(ds):
     np.testing.assert_allclose(most.get_ydata(), np.log2(want["n"].values))
     assert most.get_linestyle() == ":"
     assert ax.get_ylabel() == "entropy [bits]"
-    (strip,) = strips_of(ax.figure)
+    (strip,) = strips_of(ax)
     assert strip.patches[0].get_data().values.tolist() == want["n"].values.tolist()
 
 
@@ -111,7 +103,7 @@ def test_curves_of_groups(ds):
     ax, want = tl.plot_action_entropy(ds, by="env"), tl.action_entropy(ds, by="env")
     np.testing.assert_array_equal([line.get_ydata() for line in ax.lines[1::2]], want["entropy"].values)
     assert entries(ax) == ["0 (2)", "1 (2)"]
-    (strip,) = strips_of(ax.figure)
+    (strip,) = strips_of(ax)
     assert [patch.get_data().values.tolist() for patch in strip.patches] == want["n"].values.tolist()
 
 
@@ -200,6 +192,6 @@ def test_agents():
     for plot, result in ((tl.plot_action_rates, tl.action_rates(ds)), (tl.plot_action_entropy, tl.action_entropy(ds))):
         axes = plot(ds)
         assert [ax.get_title() for ax in axes] == ["a", "b"]
-        alive = [strip.patches[0].get_data().values.tolist() for strip in strips_of(axes[0].figure)]
+        alive = [strip.patches[0].get_data().values.tolist() for strip in strips_of(axes[0])]
         assert alive == result["n"].values.T.tolist() == [[2, 0], [2, 1]]
     assert [ax.get_title().split("\n") for ax in tl.plot_action_transitions(ds)] == [["a", "0 pairs"], ["b", "1 pair"]]

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import bar_of
 
 import trajlab as tl
 
@@ -26,11 +27,6 @@ def wanted(result):
     counts = result["count"].values
     longer = np.array([[row[at:].sum() for at in range(len(row))] for row in counts], float)
     return np.where(longer > 0, longer, np.nan) / np.maximum(longer[:, :1], 1)
-
-
-def bar_of(ax):
-    (bar,) = [other for other in ax.figure.axes if other.get_label() == "<colorbar>"]
-    return bar
 
 
 def test_map_dots_and_names(ds):
@@ -87,7 +83,7 @@ def test_axes_given_and_keywords(ds):
 def test_nan_is_said(ds):
     with pytest.warns(UserWarning, match="1 values"):
         ax = tl.plot_action_runs(ds.assign(action=ds["action"].where((ds["time"] != 3) | (ds["episode"] != 0))))
-    assert "in none: 1 NaN" in ax.get_title()
+    assert "not shown: 1 NaN" in ax.get_title()
 
 
 @pytest.mark.parametrize("by", [None, "seed"])

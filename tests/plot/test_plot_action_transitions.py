@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import bar_of
 
 import trajlab as tl
 
@@ -20,11 +21,6 @@ def ds():
 
 def images(axes):
     return [ax.images[0].get_array() for ax in np.ravel(np.asarray(axes, object))]
-
-
-def bar_of(ax):
-    (bar,) = [other for other in ax.figure.axes if other.get_label() == "<colorbar>"]
-    return bar
 
 
 def test_matrix_numbers_and_bar(ds):

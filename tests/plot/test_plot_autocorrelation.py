@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import strip_of
 
 import trajlab as tl
 
@@ -17,10 +18,6 @@ def ds():
 def curves(ax):
     """Return what is drawn beside the line at 0."""
     return [line.get_ydata() for line in ax.lines if len(line.get_xdata()) > 2]
-
-
-def strip_of(ax):
-    return next(other for other in ax.figure.axes if other.get_label() == "n")
 
 
 def test_the_curve_zero_and_pairs(ds):

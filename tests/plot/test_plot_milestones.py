@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import entries, steps_of, strips_of
 
 import trajlab as tl
 
@@ -20,36 +21,23 @@ def ds():
 EVENTS = {"up": lambda ds: ds["height"] > 0.2, "down": lambda ds: ds["height"] < -0.5}
 
 
-def strips_of(figure):
-    return [other for other in figure.axes if other.get_label() == "n"]
-
-
-def steps_of(ax):
-    return [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
-
-
-def legend_of(ax):
-    (legend,) = ax.figure.legends
-    return [text.get_text() for text in legend.get_texts()]
-
-
 def test_lines_medians_and_n(ds):
     ax, want = tl.plot_milestones(ds, EVENTS), tl.milestones(ds, EVENTS)
     drawn = [line.get_ydata() for line in steps_of(ax)]
     np.testing.assert_array_equal(drawn, want["share"].values)
     dots = [tuple(line.get_xydata()[0]) for line in ax.lines if line.get_marker() == "o"]
     assert [x for x, _ in dots] == want["median"].values.tolist()
-    (strip,) = strips_of(ax.figure)
+    (strip,) = strips_of(ax)
     np.testing.assert_array_equal([patch.get_data().values for patch in strip.patches], want["n"].values)
     finals = [f"{name}: {want['share'].sel(event=name).values[-1]:.0%}".replace("%", " %") for name in EVENTS]
-    assert legend_of(ax) == finals
+    assert entries(ax) == finals
     assert ax.get_title().startswith("milestones of 8 episodes (2 cut)")
 
 
 def test_a_single_event_has_a_line_for_each_group(ds):
     ax, want = tl.plot_milestones(ds, EVENTS["up"], by="policy"), tl.milestones(ds, EVENTS["up"], by="policy")
     np.testing.assert_array_equal([line.get_ydata() for line in steps_of(ax)], want["share"].values)
-    assert [text.split(":")[0] for text in legend_of(ax)] == ["a (4)", "b (4)"]
+    assert [text.split(":")[0] for text in entries(ax)] == ["a (4)", "b (4)"]
 
 
 def test_several_events_have_a_panel_for_each_group(ds):
@@ -58,15 +46,15 @@ def test_several_events_have_a_panel_for_each_group(ds):
         drawn = [line.get_ydata() for line in steps_of(ax)]
         np.testing.assert_array_equal(drawn, want["share"].sel(policy=policy).values)
         assert ax.get_title().startswith(f"policy: {policy}\nup: ")
-    assert legend_of(axes[0]) == ["up", "down"]
-    assert len(strips_of(axes[0].figure)) == 2
+    assert entries(axes[0]) == ["up", "down"]
+    assert len(strips_of(axes[0])) == 2
 
 
 def test_components_have_a_line_each():
     ds = tl.from_episodes(
         [{"obs": np.array([[0.0, 5.0], [3.0, 0.0]])}], dims={"obs": ["axis"]}, coords={"axis": ["x", "y"]}
     )
-    assert legend_of(tl.plot_milestones(ds, lambda ds: ds["obs"] > 1)) == ["x: 100 %", "y: 100 %"]
+    assert entries(tl.plot_milestones(ds, lambda ds: ds["obs"] > 1)) == ["x: 100 %", "y: 100 %"]
 
 
 def test_axes_given_and_style(ds):

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import bar_of
 from matplotlib.colors import LogNorm
 
 import trajlab as tl
@@ -19,11 +20,6 @@ def ds():
 
 def maps(axes):
     return [ax.collections[0].get_array().T for ax in np.ravel(np.asarray(axes, object))]
-
-
-def bar_of(ax):
-    (bar,) = [other for other in ax.figure.axes if other.get_label() == "<colorbar>"]
-    return bar
 
 
 def test_counts_edges_and_bar(ds):

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import strip_of
 from matplotlib.colors import to_rgba
 
 import trajlab as tl
@@ -16,11 +17,6 @@ def ended(reasons, iteration=None, **coords):
 @pytest.fixture
 def ds():
     return ended(["terminated", "truncated", "terminated", "cut", "terminated", "truncated"], [0, 0, 10, 10, 20, 20])
-
-
-def strip_of(ax):
-    (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
-    return strip
 
 
 def heights(ax):

@@ -205,7 +205,7 @@ def test_of_one_step():
 
 def test_what_is_refused():
     ds = recording()
-    with pytest.raises(ValueError, match="columns=0; expected a whole number"):
+    with pytest.raises(ValueError, match="columns=0; expected at least 1"):
         tl.plot_overview(ds, columns=0)
     with pytest.raises(KeyError, match="Did you mean 'obs'"):
         tl.plot_overview(ds, state="ob")

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from agents.worlds import live, make_world, poisoned, record
+from drawn import bars_of
 from matplotlib.colors import to_hex, to_rgba
 from ragged import FORMS, in_form, make_dataset
 
@@ -28,10 +29,6 @@ def lines_of(ax):
 def marks_of(ax):
     names = {"o": "start", "s": "end", "x": "cut"}
     return {names[line.get_marker()]: line.get_xydata().tolist() for line in ax.lines}
-
-
-def bars_of(ax):
-    return [other for other in ax.figure.axes if other.get_label() == "<colorbar>"]
 
 
 def test_steps_up_to_the_final_observation(ds):

@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from drawn import strip_of
 
 import trajlab as tl
 
@@ -16,11 +17,6 @@ def recording(lengths, reasons, **coords):
 def ds():
     lengths, ended = [1, 2, 2, 4, 6, 6], ["terminated", "cut", "terminated", "terminated", "truncated", "terminated"]
     return recording(lengths, ended, policy=["a", "b"] * 3)
-
-
-def strip_of(ax):
-    (strip,) = [other for other in ax.figure.axes if other.get_label() == "n"]
-    return strip
 
 
 def test_line_band_and_median(ds):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alive import alive_index
+from trajlab.analysis.alignment.places import alive_index
 from trajlab.analysis.common import (
     as_rows,
     filled,
@@ -19,15 +19,15 @@ from trajlab.analysis.common import (
     units_of,
 )
 from trajlab.analysis.components import Component, components_of
-from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either, require_few
-from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.held import Held
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
-from trajlab.analysis.moments import Moments
-from trajlab.analysis.occupancy import report_nan
+from trajlab.analysis.discrete import as_discrete, discrete_kind, require_few
+from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid, report_nan
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.held_rows import HeldRows, PlaceCounter
+from trajlab.analysis.kernels.masks import but_not, count_set, either
+from trajlab.analysis.kernels.moments import Moments
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count, resolve_field
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -37,7 +37,6 @@ from trajlab.names import (
     ACTION_GRID_NAMES,
     AGENT,
     COUNT,
-    LABEL,
     MEAN,
     NUM_NAN_ATTR,
     NUM_OUTSIDE_ATTR,
@@ -171,27 +170,21 @@ class _Binned:
         self.inner = ds[name].shape[2:]
         self.size = groups.size * grid.size
         self.num_nan = 0
-        self._n = np.zeros(self.size * self.alive.num_agents, np.int64)
+        self._n = PlaceCounter(self.size * self.alive.num_agents)
 
     def batches(self) -> Iterator[tuple[FlatBatch, np.ndarray]]:
         """Yield each batch and the places ``group * bin`` of its transitions, and count those of agents that act."""
-        held = Held(self._add, lambda: len(self._n))
         fields = [self.name, *self.grid.needed, *self.groups.fields, *self.alive.needed]
         for batch in iter_flat(self.ds, list(dict.fromkeys(fields))):
             index = self.grid.index(batch, self.groups.index(batch))
             cells = self.alive.cells(batch)
-            held.add(index if cells is None else alive_index(index, cells, self.alive))
+            self._n.add(index if cells is None else alive_index(index, cells, self.alive))
             yield batch, index
-        held.flush()
-
-    def _add(self, index: np.ndarray) -> None:
-        kept = index if index.min(initial=0) >= 0 else index[index >= 0]
-        self._n += np.bincount(kept, minlength=len(self._n))
 
     @property
     def n(self) -> np.ndarray:
         """How many transitions stand at each place (place * agent,)."""
-        return self._n
+        return self._n.result()
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -201,12 +194,12 @@ class _Binned:
     @property
     def lead(self) -> tuple[int, ...]:
         """The sizes of `dims`."""
-        return (*((self.groups.size,) if self.groups.dims else ()), *self.grid.shape)
+        return (*self.groups.shape, *self.grid.shape)
 
     def count(self) -> tuple[Any, ...]:
         """Return the variable `n`."""
         of_agents = {} if self.alive.axis is None else {AGENT: self.alive.num_agents}
-        n = self._n.reshape(*self.lead, *of_agents.values())
+        n = self.n.reshape(*self.lead, *of_agents.values())
         return (*self.dims, *of_agents), n, {"long_name": "transitions"}
 
 
@@ -225,12 +218,12 @@ def _counts(
             )
 
     counter = ValueCounter(binned.size, components, check)
-    held = Held(counter.add, lambda: counter.counts.size)
+    held = HeldRows(counter.add, lambda: counter.counts.size)
     for batch, index in binned.batches():
         values, missing = as_discrete(batch.values[name], kind)
         dead = binned.alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            binned.num_nan += int((missing if dead is None else missing & ~dead)[index >= 0].sum())
+        nan = but_not(missing, dead)
+        binned.num_nan += 0 if nan is None else count_set(nan[index >= 0])
         held.add(values, index, either(missing, dead))
     held.flush()
     values, counts = list_values(*counter.result(), labels, ds[name].attrs, name)
@@ -238,13 +231,10 @@ def _counts(
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*binned.dims, *inner_dims(ds, name), VALUE)
     shape = (*binned.lead, *binned.inner, len(values))
-    coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
-    if labels is not None:
-        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
     return {
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions in the bin", "units": "1"}),
-    }, coords
+    }, value_coords(ds, name, values, labels)
 
 
 def _moments(ds: xr.Dataset, binned: _Binned) -> dict[str, Any]:
@@ -261,19 +251,10 @@ def _moments(ds: xr.Dataset, binned: _Binned) -> dict[str, Any]:
             index, rows = index[index >= 0], rows[index >= 0]
         binned.num_nan += int(np.isnan(rows).sum()) if rows.dtype.kind == "f" else 0
         moments.add(index, rows)
-    mean, std = (_as_field(values, binned) for values in moments.result(binned.n))
+    mean, std = (alive.over_field(values, binned.lead, binned.inner) for values in moments.result(binned.n))
     title, units = title_of(ds, name), units_of(ds, name)
     dims = (*binned.dims, *inner_dims(ds, name))
     return {
         MEAN: (dims, mean, {"long_name": f"mean of {title}", **units}),
         STD: (dims, std, {"long_name": f"standard deviation of {title}", **units}),
     }
-
-
-def _as_field(values: np.ndarray, binned: _Binned) -> np.ndarray:
-    """Return values (place * agent, component) over the dims (by, bins) and the action's own."""
-    axis, lead = binned.alive.axis, binned.lead
-    if axis is None:
-        return values.reshape(*lead, *binned.inner)
-    others = [size for place, size in enumerate(binned.inner) if place != axis]
-    return np.moveaxis(values.reshape(*lead, binned.inner[axis], *others), len(lead), len(lead) + axis)

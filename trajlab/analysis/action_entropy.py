@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.action_rates import Counted, count_steps, labelled_steps, lead_sizes
-from trajlab.analysis.coded_rows import CodedRows, coded
+from trajlab.analysis.coded_rows import CodedRows, reduce_coded
 from trajlab.analysis.common import (
+    episode_coords,
     field_of,
     inner_coords,
     inner_dims,
@@ -17,10 +17,11 @@ from trajlab.analysis.common import (
     title_of,
     whole_number,
 )
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.grams import NumberCounter
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.ngrams import NumberCounter
+from trajlab.analysis.step_counts import Counted, count_steps, labelled_steps
 from trajlab.dataset.cells import Cells
 from trajlab.errors import check_option, warn_user
 from trajlab.names import ENTROPY, EPISODE, NUM_NAN_ATTR, RATE_NAMES, TIME, WINDOW_ATTR, N
@@ -121,7 +122,7 @@ def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups, window: int = 1) 
     if window > 1 and len(counted.counts):
         counted = _pooled(counted, np.sort(ds[TIME].values), window)
     dims = (*groups.dims, TIME, *inner_dims(ds, name))
-    bits = entropy_bits(counted.counts).reshape(*lead_sizes(ds, groups), *ds[name].shape[2:])
+    bits = entropy_bits(counted.counts).reshape(*groups.shape, ds.sizes[TIME], *ds[name].shape[2:])
     result = labelled_steps(ds, name, groups, counted, {ENTROPY: (dims, bits, _attrs(ds, name))}, {}, "action_entropy")
     if window > 1:
         result[N].attrs["long_name"] = f"transitions within {window} steps"
@@ -150,17 +151,16 @@ def episode_entropy(ds: xr.Dataset, name: str) -> xr.Dataset:
     """Return `action_entropy` within each episode of the field called `name`."""
     kind = require_discrete(ds, name, "action_entropy")
     require_free_dims(ds, name, (EPISODE, *RATE_NAMES), "action_entropy")
-    _, (bits, n, num_nan) = coded(ds, name, make_groups(ds, None), kind, "action_entropy", _within_episodes)
+    _, (bits, n, num_nan) = reduce_coded(ds, name, make_groups(ds, None), kind, "action_entropy", _within_episodes)
     if num_nan:
         warn_user(f"action_entropy: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     dims, shape = (EPISODE, *inner_dims(ds, name)), (ds.sizes[EPISODE], *ds[name].shape[2:])
-    coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
     return xr.Dataset(
         {
             ENTROPY: (dims, bits.reshape(shape), _attrs(ds, name)),
             N: (dims, n.reshape(shape), {"long_name": "transitions"}),
         },
-        {**coords, **inner_coords(ds, name)},
+        {**episode_coords(ds), **inner_coords(ds, name)},
         made_by(ds, "action_entropy", name) | {NUM_NAN_ATTR: num_nan},
     )
 

@@ -1,5 +1,6 @@
 """Which sequences of actions are the most frequent."""
 
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -8,12 +9,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.coded_rows import CodedBatch, CodedRows, coded
+from trajlab.analysis.coded_rows import CodedBatch, CodedRows, reduce_coded
 from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims, whole_number
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.grams import LIMIT, Coder, Digits, Halves, NumberCounter, whole_sequences
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.ngrams import LIMIT, Coder, Digits, Halves, NumberCounter, whole_sequences
 from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels
 from trajlab.dataset.cells import Cells
 from trajlab.errors import warn_user
@@ -94,7 +95,8 @@ def grouped_ngrams(
     most = None if top is None else whole_number("top", top)
     kind = require_discrete(ds, name, "action_ngrams")
     require_free_dims(ds, name, (*groups.dims, *NGRAM_NAMES), "action_ngrams")
-    rows, (found, num_nan) = coded(ds, name, groups, kind, "action_ngrams", lambda rows: _count(rows, lengths, most))
+    reduce = functools.partial(_count, lengths=lengths, most=most)
+    rows, (found, num_nan) = reduce_coded(ds, name, groups, kind, "action_ngrams", reduce)
     if num_nan:
         warn_user(f"action_ngrams: {num_nan} values of {name!r} are NaN, and in no n-gram; attrs['num_nan'] says so")
     texts = None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.common import field_of, made_by
+from trajlab.analysis.common import evenly_spread, field_of, made_by
 from trajlab.analysis.episode_values import episode_values
 from trajlab.analysis.labels import LabelsArgument, check_labels
 from trajlab.dataset.views import unknown_episode
@@ -119,7 +119,7 @@ def _chosen(numbers: np.ndarray, episodes: Any) -> np.ndarray:
         count = operator.index(episodes)
         if count < 0:
             raise ValueError(f"episodes={episodes}; expected how many to take, or a list of their numbers")
-        return np.unique(np.linspace(0, len(numbers) - 1, min(count, len(numbers))).round().astype(np.intp))
+        return evenly_spread(len(numbers), count)
     wanted = np.asarray(list(episodes), np.int64)
     unknown = wanted[~np.isin(wanted, numbers)]
     if len(unknown):

@@ -1,25 +1,16 @@
 """Which actions are taken at each step, over the episodes that are still alive."""
 
-import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment import FromStart
-from trajlab.analysis.alive import count_alive, place_of
-from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
-from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
-from trajlab.analysis.groups import Groups, make_groups, refuse_time
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
-from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import iter_flat
-from trajlab.errors import warn_user
-from trajlab.names import AGENT, COUNT, LABEL, NUM_NAN_ATTR, RATE_NAMES, SHARE, TIME, VALUE, N
+from trajlab.analysis.common import field_of, inner_dims
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
+from trajlab.analysis.step_counts import count_steps, labelled_steps
+from trajlab.names import COUNT, SHARE, TIME, VALUE
 
 
 def action_rates(
@@ -88,111 +79,9 @@ def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*groups.dims, TIME, *inner_dims(ds, name), VALUE)
-    shape = (*lead_sizes(ds, groups), *ds[name].shape[2:], len(values))
+    shape = (*groups.shape, ds.sizes[TIME], *ds[name].shape[2:], len(values))
     variables: dict[str, Any] = {
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),
     }
-    coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
-    if names is not None:
-        coords[LABEL] = (VALUE, np.array([names[value] for value in values.tolist()], str))
-    return labelled_steps(ds, name, groups, counted, variables, coords, "action_rates")
-
-
-_Rows = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-"""Values (M, component), their places (M,), and which of them are missing."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Counted:
-    """How often each value occurred at each step.
-
-    Attributes
-    ----------
-    values : array (value,)
-        Those that occurred, ascending.
-    counts : array (group * time, component, value) int64
-    alive : array (group * time * agent,) int64
-        How many transitions stand at each place.
-    num_nan : int
-    """
-
-    values: np.ndarray
-    counts: np.ndarray
-    alive: np.ndarray
-    num_nan: int
-
-
-def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted:
-    """Count each value at each step; `what` names the function in messages."""
-    kind = require_discrete(ds, name, what)
-    refuse_time(groups, what)
-    require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
-    steps, alive = FromStart.of(ds), AliveRows.of(ds, name)
-    counter = ValueCounter(
-        groups.size * len(steps.labels),
-        component_count(ds[name].variable),
-        functools.partial(require_few, name=name, what=what),
-    )
-    num_nan = 0
-    held: list[_Rows] = []
-    for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
-        values, missing = as_discrete(batch.values[name], kind)
-        dead = alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead).sum())
-        held.append((values, place_of(batch, groups, steps), either(missing, dead)))
-        if (
-            sum(rows.size for rows, _, _ in held) >= counter.counts.size
-        ):  # a pass over all counts, once for as many rows
-            _add(counter, held)
-    if held:
-        _add(counter, held)
-    if num_nan:
-        warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
-    return Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)
-
-
-def _add(counter: ValueCounter, held: list[_Rows]) -> None:
-    """Count what several batches gave, and forget it."""
-    if len(held) == 1:
-        counter.add(*held[0])
-    else:
-        values, places, missing = zip(*held, strict=True)
-        masks = [
-            np.zeros(rows.shape, bool) if mask is None else mask for rows, mask in zip(values, missing, strict=True)
-        ]
-        is_missing = any(mask is not None for mask in missing)
-        counter.add(np.concatenate(values), np.concatenate(places), np.concatenate(masks) if is_missing else None)
-    held.clear()
-
-
-def lead_sizes(ds: xr.Dataset, groups: Groups) -> tuple[int, ...]:
-    """Return the sizes of the dims (by, time)."""
-    return (*((groups.size,) if groups.dims else ()), ds.sizes[TIME])
-
-
-def labelled_steps(
-    ds: xr.Dataset,
-    name: str,
-    groups: Groups,
-    counted: Counted,
-    variables: dict[str, Any],
-    coords: dict[str, Any],
-    what: str,
-) -> xr.Dataset:
-    """Return variables as a Dataset, with `n`, steps, groups and components."""
-    alive = AliveRows.of(ds, name)
-    of_agents = {} if alive.axis is None else {AGENT: alive.num_agents}
-    n = counted.alive.reshape(*lead_sizes(ds, groups), *of_agents.values())
-    long_name = "episodes alive" if groups.is_per_episode else "transitions"
-    return xr.Dataset(
-        variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},
-        {
-            TIME: (TIME, np.sort(ds[TIME].values), ds[TIME].attrs),
-            **groups.coords(),
-            **inner_coords(ds, name),
-            **coords,
-        },
-        made_by(ds, what, name) | {NUM_NAN_ATTR: counted.num_nan},
-    )
+    return labelled_steps(ds, name, groups, counted, variables, value_coords(ds, name, values, names), "action_rates")

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.coded_rows import CodedBatch, CodedRows, coded
-from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.coded_rows import CodedBatch, CodedRows, reduce_coded
+from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import require_discrete
-from trajlab.analysis.grams import NumberCounter
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values
-from trajlab.analysis.runs import RunFinder
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.ngrams import NumberCounter
+from trajlab.analysis.kernels.runs import RunFinder
+from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.cells import Cells
 from trajlab.errors import warn_user
 from trajlab.names import (
@@ -20,7 +20,6 @@ from trajlab.names import (
     COUNT,
     DONE,
     END_REASON,
-    LABEL,
     LENGTH,
     MEAN,
     MEDIAN,
@@ -100,7 +99,7 @@ def grouped_runs(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.D
     names = check_labels(labels)
     kind = require_discrete(ds, name, "action_runs")
     require_free_dims(ds, name, (*groups.dims, *ACTION_RUN_NAMES), "action_runs")
-    rows, (lengths, counts, num_open, num_nan) = coded(ds, name, groups, kind, "action_runs", _count)
+    rows, (lengths, counts, num_open, num_nan) = reduce_coded(ds, name, groups, kind, "action_runs", _count)
     if num_nan:
         warn_user(f"action_runs: {num_nan} values of {name!r} are NaN, and in no run; attrs['num_nan'] says so")
     occurs = counts.any(axis=(0, 1, 3))
@@ -199,16 +198,12 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, value, length) and open ones (group, component, value) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), VALUE)
-    shape = (*((groups.size,) if groups.dims else ()), *ds.variables[name].shape[2:], len(values))
+    shape = (*groups.shape, *ds.variables[name].shape[2:], len(values))
     n = counts.sum(axis=-1)
     with np.errstate(invalid="ignore"):
         mean = counts @ lengths / n
-    coords: dict[str, Any] = {
-        VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)}),
-        RUN_LENGTH: (RUN_LENGTH, lengths, {"long_name": "length of the run", "units": "steps"}),
-    }
-    if labels is not None:
-        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
+    coords = value_coords(ds, name, values, labels)
+    coords[RUN_LENGTH] = (RUN_LENGTH, lengths, {"long_name": "length of the run", "units": "steps"})
     steps = {"units": "steps"}
     return xr.Dataset(
         {

@@ -7,11 +7,12 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims, title_of, units_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.discrete import as_discrete, either, require_discrete, require_few
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.labels import LabelsArgument, check_labels, list_values
-from trajlab.analysis.pairs import PairCounter
+from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.masks import but_not, count_set, either
+from trajlab.analysis.kernels.pairs import PairCounter
+from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.successive import iter_successive
@@ -114,8 +115,8 @@ def _count_pairs(ds: xr.Dataset, name: str, groups: Groups, kind: str) -> tuple[
         batch = one.batch
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
-        if missing is not None:
-            num_nan += int((missing if dead is None else missing & ~dead)[one.shared :].sum())
+        nan = but_not(missing, dead)
+        num_nan += 0 if nan is None else count_set(nan[one.shared :])
         counter.add(values, one.last, groups.index(batch), either(missing, dead), one.ahead)
     return counter.values, counter.counts, num_nan
 
@@ -131,19 +132,14 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, value, next value) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), VALUE, NEXT_VALUE)
-    lead = (groups.size,) if groups.dims else ()
-    counts = np.ascontiguousarray(counts).reshape(*lead, *ds[name].shape[2:], *counts.shape[-2:])
+    counts = np.ascontiguousarray(counts).reshape(*groups.shape, *ds[name].shape[2:], *counts.shape[-2:])
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=(-2, -1), keepdims=True)
         probability = counts / counts.sum(axis=-1, keepdims=True)
-    title = title_of(ds, name)
-    coords: dict[str, Any] = {
-        VALUE: (VALUE, values, {"long_name": title, **units_of(ds, name)}),
-        NEXT_VALUE: (NEXT_VALUE, values, {"long_name": f"next {title}", **units_of(ds, name)}),
-    }
+    coords = value_coords(ds, name, values, labels)
+    coords[NEXT_VALUE] = (NEXT_VALUE, values, {"long_name": f"next {title_of(ds, name)}", **units_of(ds, name)})
     if labels is not None:
-        texts = np.array([labels[value] for value in values.tolist()], str)
-        coords |= {LABEL: (VALUE, texts), NEXT_LABEL: (NEXT_VALUE, texts)}
+        coords[NEXT_LABEL] = (NEXT_VALUE, coords[LABEL][1])
     return xr.Dataset(
         {
             COUNT: (dims, counts, {"long_name": "pairs"}),

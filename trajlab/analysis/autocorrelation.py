@@ -1,6 +1,5 @@
 """How much a field still has in common with itself some steps later."""
 
-import numbers
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from trajlab.analysis.common import (
     require_free_dims,
     require_numeric,
     title_of,
+    whole_number,
 )
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.lagged import LagSums, Layout
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.lagged_sums import LagSums, Layout
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
@@ -121,11 +121,7 @@ def _check_lag(max_lag: Any, cells: Cells) -> int:
     if max_lag is None:
         longest = int(cells.counts.max(initial=0))
         return min(DEFAULT_LAGS, int(cells.labels[longest - 1] - cells.labels[0])) if longest else 0
-    if isinstance(max_lag, bool) or not isinstance(max_lag, numbers.Integral):
-        raise TypeError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
-    if max_lag < 0:
-        raise ValueError(f"max_lag={max_lag!r}; expected a whole number of steps, 0 or more")
-    return int(max_lag)
+    return whole_number("max_lag", max_lag, least=0)
 
 
 def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSums]:
@@ -171,15 +167,9 @@ def _add(
 def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) -> xr.Dataset:
     """Return the correlations as a Dataset."""
     alive = AliveRows.of(ds, name)
-    inner = ds[name].shape[2:]
-    lead = (*((groups.size,) if groups.dims else ()), sums[0].n.shape[1])
+    lead = (*groups.shape, sums[0].n.shape[1])
     by_agent = np.stack([one.correlation() for one in sums], axis=2)
-    if alive.axis is None:
-        values = by_agent.reshape(*lead, *inner)
-    else:
-        others = [size for place, size in enumerate(inner) if place != alive.axis]
-        values = by_agent.reshape(*lead, alive.num_agents, *others)
-        values = np.moveaxis(values, len(lead), len(lead) + alive.axis)
+    values = alive.over_field(by_agent, lead, ds[name].shape[2:])
     of_agents = () if alive.axis is None else (AGENT,)
     counts = np.stack([one.n for one in sums], axis=-1).reshape(*lead, *((alive.num_agents,) if of_agents else ()))
     dims = (*groups.dims, LAG)

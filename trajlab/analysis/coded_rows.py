@@ -8,10 +8,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.counting import ValueCounter
-from trajlab.analysis.discrete import as_discrete, either, require_few
-from trajlab.analysis.groups import Groups
-from trajlab.analysis.pairs import FEW_VALUES
+from trajlab.analysis.discrete import as_discrete, require_few
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.masks import but_not, count_set, either
+from trajlab.analysis.kernels.pairs import FEW_VALUES
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
@@ -28,7 +29,7 @@ class UnlistedError(Exception):
     """A value is none of those that are listed."""
 
 
-def coded(
+def reduce_coded(
     ds: xr.Dataset, name: str, groups: Groups, kind: str, what: str, reduce: Callable[["CodedRows"], T]
 ) -> tuple["CodedRows", T]:
     """Return the rows of a field, coded by values among which are all of them, and what `reduce` makes of them.
@@ -142,13 +143,13 @@ class CodedRows(NamedTuple):
         alive = AliveRows.of(self.ds, self.name)
         for batch in iter_flat(self.ds, [self.name, *alive.needed]):
             codes, present, nan = self._code(batch, alive)
-            yield batch.episode, codes, present, 0 if nan is None else int(nan.sum())
+            yield batch.episode, codes, present, count_set(nan)
 
     def _code(self, batch: FlatBatch, alive: AliveRows) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Return the codes of a batch, and as in `CodedBatch` which are present and which are NaN."""
         values, nan = as_discrete(batch.values[self.name], self.kind)
         dead = alive.missing(batch, batch.values[self.name].shape)
-        nan = nan & ~dead if nan is not None and dead is not None else nan
+        nan = but_not(nan, dead)
         missing = either(nan, dead)
         return _codes(values, missing, self.values), None if missing is None else ~missing, nan
 

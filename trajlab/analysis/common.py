@@ -75,17 +75,26 @@ def is_blank(ds: xr.Dataset) -> bool:
     return not ds.sizes[EPISODE] and not field_names(ds)
 
 
-def whole_number(name: str, value: Any) -> int:
-    """Return the argument called `name` as an int; raise where it is no whole number, or below 1."""
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """Return the argument called `name` as an int; raise where it is no whole number, or below the least."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r}; expected a whole number, at least 1")
-    if number < 1:
-        raise ValueError(f"{name}={value!r}; expected at least 1")
+        raise TypeError(f"{name}={value!r}; expected a whole number, at least {least}")
+    if number < least:
+        raise ValueError(f"{name}={value!r}; expected at least {least}")
     return number
+
+
+def evenly_spread(total: int, count: int) -> np.ndarray:
+    """Return the places of `count` (or all) of so many things, ascending and as far apart as can be.
+
+    >>> evenly_spread(9, 3)
+    array([0, 4, 8])
+    """
+    return np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(np.intp))
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:
@@ -152,6 +161,11 @@ def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
             if name in ds.coords and ds.variables[name].dims == (dim,):
                 coords[name] = ds[name].variable
     return coords
+
+
+def episode_coords(ds: xr.Dataset) -> dict[Any, xr.Variable]:
+    """Return the coordinates over `episode` alone: what is known of each episode."""
+    return {name: ds.variables[name] for name in ds.coords if ds.variables[name].dims == (EPISODE,)}
 
 
 def as_rows(values: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
 from trajlab.dataset.flat import iter_flat
@@ -23,7 +24,7 @@ _HELD = "condition"
 """The only variable of the Datasets that arrays are read from."""
 
 
-class Held(NamedTuple):
+class ConditionBatch(NamedTuple):
     """Where a condition holds in some transitions; in an episode all the time, or only where it begins to hold.
 
     Attributes
@@ -68,7 +69,7 @@ class ConditionReader:
         self.coords = {name: coord for name, coord in own.items() if coord.dims and set(coord.dims) <= set(self.dims)}
         self.alive = AliveRows.of(self._whole, self._name)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[ConditionBatch]:
         """Yield what tells the first time in each episode; the order is arbitrary."""
         if not callable(self._condition):
             yield from self._read(self._whole, None)
@@ -78,7 +79,7 @@ class ConditionReader:
         if self._num_nan:
             warn_user(f"{self._what}: {self._num_nan} values are NaN and taken for False")
 
-    def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[Held]:
+    def _read(self, part: xr.Dataset, episodes: np.ndarray | None) -> Iterator[ConditionBatch]:
         """Yield the transitions of a part, those of its `episodes` in the whole."""
         kind = discrete_kind(part, self._name)
         if kind != "b" and part.sizes[EPISODE]:
@@ -90,16 +91,15 @@ class ConditionReader:
         if part.variables[self._name].dtype == bool and not self.alive.needed:
             for one in iter_successive(part, [self._name]):
                 episode = one.batch.episode if episodes is None else episodes[one.batch.episode]
-                yield Held(episode, one.batch.time, _beginnings(one, self._name), None)
+                yield ConditionBatch(episode, one.batch.time, _beginnings(one, self._name), None)
             return
         for batch in iter_flat(part, [self._name, *self.alive.needed]):
             rows, missing = as_discrete(batch.values[self._name], "b")
             dead = self.alive.missing(batch, batch.values[self._name].shape)
-            if missing is not None:
-                self._num_nan += int((missing if dead is None else missing & ~dead).sum())
-                rows = rows & ~missing
+            self._num_nan += count_set(missing, dead)
+            rows = rows if missing is None else rows & ~missing
             episode = batch.episode if episodes is None else episodes[batch.episode]
-            yield Held(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
+            yield ConditionBatch(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
 
     @staticmethod
     def _field_of(ds: xr.Dataset, name: str) -> str:

@@ -105,10 +105,3 @@ def as_discrete(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray |
 def _rows(values: np.ndarray) -> np.ndarray:
     """Return values (M, ...) of any dtype as rows (M, component)."""
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
-
-
-def either(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | None:
-    """Return where one of two masks is set; None stands for one that is not set anywhere."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one | other

@@ -9,14 +9,14 @@ import xarray as xr
 
 from trajlab.analysis.common import is_blank
 from trajlab.analysis.conditions import ConditionReader, condition_text, named_conditions
-from trajlab.analysis.first import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.names import CUT, END_REASON, EPISODE, EVENT, EVENT_NAMES, LENGTH, TRUNCATED
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class First:
+class FirstTimes:
     """First times of events.
 
     Attributes
@@ -46,7 +46,7 @@ class First:
         return self.by_episode(was_cut) & (self.stop == self.by_episode(ds.variables[LENGTH].values))
 
 
-def find_first(ds: xr.Dataset, condition: Any, what: str) -> tuple[First, str]:
+def find_first(ds: xr.Dataset, condition: Any, what: str) -> tuple[FirstTimes, str]:
     """Return the first times of one condition, or of several, and a text that names them."""
     validate(ds)
     require_whole(ds, what)
@@ -56,24 +56,24 @@ def find_first(ds: xr.Dataset, condition: Any, what: str) -> tuple[First, str]:
     return (_joined(found) if is_named else found[""]), text
 
 
-def _of_one(ds: xr.Dataset, condition: Any, name: str) -> First:
+def _of_one(ds: xr.Dataset, condition: Any, name: str) -> FirstTimes:
     """Return the first times of one condition; an empty Dataset without fields cannot be asked for it."""
     if is_blank(ds):
-        return First((EPISODE,), {}, np.zeros(0), np.zeros(0, np.int64))
+        return FirstTimes((EPISODE,), {}, np.zeros(0), np.zeros(0, np.int64))
     what = _said(condition, name)
     reader = ConditionReader(ds, condition, what)
     _check_free(reader.dims, what)
     episodes, width = ds.sizes[EPISODE], int(np.prod(reader.shape, dtype=np.int64))
     smallest = np.full(episodes * width, NEVER)
     stop = AgentSteps(ds, reader.alive)
-    for held in reader:
-        cell = np.flatnonzero(held.holds)
+    for batch in reader:
+        cell = np.flatnonzero(batch.holds)
         row = cell if width == 1 else cell // width
-        lower_to(smallest, held.episode[row] * width + (cell - row * width), held.time[row])
-        stop.add(held.episode, held.takes_part)
+        lower_to(smallest, batch.episode[row] * width + (cell - row * width), batch.time[row])
+        stop.add(batch.episode, batch.takes_part)
     shape = (episodes, *reader.shape)
     times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
-    return First((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))
+    return FirstTimes((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))
 
 
 def _said(condition: Any, name: str) -> str:
@@ -113,7 +113,7 @@ def _check_free(dims: tuple[str, ...], what: str) -> None:
         raise ValueError(f"{what} has the dim {taken[0]!r}, a name that the result uses itself; rename it first")
 
 
-def _joined(found: Mapping[str, First]) -> First:
+def _joined(found: Mapping[str, FirstTimes]) -> FirstTimes:
     """Return several events as one array; raise ValueError where they have different dims."""
     shapes = {name: dict(zip(one.dims, one.times.shape, strict=True)) for name, one in found.items()}
     if len({tuple(sizes.items()) for sizes in shapes.values()}) > 1:
@@ -121,4 +121,4 @@ def _joined(found: Mapping[str, First]) -> First:
         raise ValueError(f"conditions of one mapping have to have the same dims; {said}. Ask for them one by one")
     some = next(iter(found.values()))
     times, stop = np.stack([one.times for one in found.values()]), np.stack([one.stop for one in found.values()])
-    return First((EVENT, *some.dims), {**some.coords, EVENT: list(found)}, times, stop)
+    return FirstTimes((EVENT, *some.dims), {**some.coords, EVENT: list(found)}, times, stop)

@@ -10,11 +10,13 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
-from trajlab.analysis.counting import RangeFinder, bin_index, bin_middles, even_edges
-from trajlab.analysis.cut import Numbers
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.grouping.cut import Numbers
+from trajlab.analysis.kernels.counting import RangeFinder, as_edges, bin_index, bin_middles, even_edges
+from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.errors import warn_user
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
 
 AXIS_NAMES = ((X_BIN, X_BIN_LEFT, X_BIN_RIGHT), (Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT))
@@ -140,7 +142,14 @@ def _without(index: np.ndarray, left_out: np.ndarray | None) -> np.ndarray:
 
 
 def _num_in(index: np.ndarray, mask: np.ndarray | None) -> int:
-    return 0 if mask is None else int((mask & (index >= 0)).sum())
+    return 0 if mask is None else count_set(mask, index < 0)
+
+
+def report_nan(what: str, grid: Grid) -> None:
+    """Warn of transitions that have NaN in a component."""
+    if grid.num_nan:
+        labels = " or ".join(repr(axis.component.label) for axis in grid.axes)
+        warn_user(f"{what}: {grid.num_nan} transitions have NaN in {labels} and are in no bin; the attributes say so")
 
 
 def make_grid(ds: xr.Dataset, components: Sequence[Component], bins: Any, default: int, num_groups: int) -> Grid:
@@ -192,11 +201,8 @@ def _one(given: Any, bins: Any, count: int) -> Any:
         return None
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given > 0:
         return int(given)
-    try:
-        edges = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise _misfit(bins, count) from None
-    if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+    edges = as_edges(given)
+    if edges is None:
         raise _misfit(bins, count)
     return edges
 

@@ -4,6 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import xarray as xr
+
+from trajlab.analysis.common import title_of, units_of
+from trajlab.names import LABEL, VALUE
 
 MAX_RANGE = 1024
 """Values that span more than this are listed only where they occurred."""
@@ -50,6 +54,14 @@ def list_values(
     if labels is None:
         return on_space(values, counts, attrs)
     return on_labels(values, counts, labels, name)
+
+
+def value_coords(ds: xr.Dataset, name: str, values: np.ndarray, labels: dict[Any, str] | None) -> dict[str, Any]:
+    """Return the coordinates of the dim `value` of a field's listed values: these, and what `labels` call them."""
+    coords: dict[str, Any] = {VALUE: (VALUE, values, {"long_name": title_of(ds, name), **units_of(ds, name)})}
+    if labels is not None:
+        coords[LABEL] = (VALUE, np.array([labels[value] for value in values.tolist()], str))
+    return coords
 
 
 def spread_values(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

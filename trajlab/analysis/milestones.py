@@ -7,11 +7,11 @@ import xarray as xr
 
 from trajlab.analysis.common import made_by
 from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.events import time_units
-from trajlab.analysis.first_times import First, find_first
-from trajlab.analysis.groups import Groups, make_episode_groups
-from trajlab.analysis.incidence import cumulative_incidence
+from trajlab.analysis.event_times import time_units
+from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
+from trajlab.analysis.kernels.incidence import cumulative_incidence
 from trajlab.dataset.schema import validate
 from trajlab.names import (
     EPISODE,
@@ -82,7 +82,7 @@ def milestones(
     return grouped_milestones(ds, first, text, chosen)
 
 
-def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) -> xr.Dataset:
+def grouped_milestones(ds: xr.Dataset, first: FirstTimes, text: str, groups: Groups) -> xr.Dataset:
     """Return `milestones` of events whose first times are known, for groups that were made already."""
     inner = tuple(dim for dim in first.dims if dim != EPISODE)
     _check_dims(inner, groups, text)
@@ -93,7 +93,7 @@ def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) 
     members = [(group == code) & seen for code in range(groups.size)]
     found = [cumulative_incidence(times[mine], stop[mine], is_open[mine], steps) for mine in members]
     shape = tuple(size for dim, size in zip(first.dims, first.times.shape, strict=True) if dim != EPISODE)
-    lead = (groups.size, *shape) if groups.dims else shape
+    lead = (*groups.shape, *shape)
     share, at_risk = (np.array([one[place] for one in found]).reshape(*lead, steps) for place in range(2))
     reached = np.array([(~np.isnan(times[mine])).sum(axis=0) for mine in members], np.int64).reshape(lead)
     dims = (*groups.dims, *inner)
@@ -109,7 +109,7 @@ def grouped_milestones(ds: xr.Dataset, first: First, text: str, groups: Groups) 
     return xr.Dataset(variables, {TIME: time, **groups.coords(), **first.coords}, attrs)
 
 
-def _columns(values: np.ndarray, first: First) -> np.ndarray:
+def _columns(values: np.ndarray, first: FirstTimes) -> np.ndarray:
     """Return values over the dims of events as (episode, column)."""
     values = np.moveaxis(values, first.dims.index(EPISODE), 0)
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))

@@ -7,12 +7,11 @@ import xarray as xr
 
 from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.grid import BinsArgument, Grid, make_grid
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.analysis.held import Held
+from trajlab.analysis.grid import BinsArgument, Grid, make_grid, report_nan
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.held_rows import PlaceCounter
 from trajlab.dataset.flat import iter_flat
-from trajlab.errors import warn_user
 from trajlab.names import COUNT, NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, SHARE
 
 DEFAULT_BINS = 50
@@ -100,21 +99,7 @@ def grouped_occupancy(ds: xr.Dataset, components: tuple[Component, Component], g
 
 def count_grid(ds: xr.Dataset, grid: Grid, groups: Groups) -> np.ndarray:
     """Return how many transitions are at each place (group * bin,), int64."""
-    counts = np.zeros(groups.size * grid.size, np.int64)
-
-    def add(index: np.ndarray) -> None:
-        kept = index if index.min(initial=0) >= 0 else index[index >= 0]
-        counts[:] += np.bincount(kept, minlength=len(counts))
-
-    held = Held(add, lambda: len(counts))
+    counter = PlaceCounter(groups.size * grid.size)
     for batch in iter_flat(ds, list(dict.fromkeys([*grid.needed, *groups.fields]))):
-        held.add(grid.index(batch, groups.index(batch)))
-    held.flush()
-    return counts
-
-
-def report_nan(what: str, grid: Grid) -> None:
-    """Warn of transitions that have NaN in a component."""
-    if grid.num_nan:
-        labels = " or ".join(repr(axis.component.label) for axis in grid.axes)
-        warn_user(f"{what}: {grid.num_nan} transitions have NaN in {labels} and are in no bin; the attributes say so")
+        counter.add(grid.index(batch, groups.index(batch)))
+    return counter.result()

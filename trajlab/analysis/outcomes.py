@@ -4,9 +4,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import made_by
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups
-from trajlab.analysis.training import group_ends, make_training_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.grouping.training import group_ends, make_training_groups
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.schema import validate
 from trajlab.names import COUNT, END_REASON, END_REASONS, SHARE, START_ITERATION

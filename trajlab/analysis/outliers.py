@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.tables import return_columns
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.names import COMPLETE, EPISODE, LEFT_OUT_ATTR, LENGTH

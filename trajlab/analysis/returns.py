@@ -8,6 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.common import (
     as_rows,
+    episode_coords,
     field_of,
     inner_coords,
     inner_dims,
@@ -16,7 +17,7 @@ from trajlab.analysis.common import (
     require_numeric,
     units_of,
 )
-from trajlab.analysis.cut import fair_codes
+from trajlab.analysis.grouping.cut import fair_codes
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -84,11 +85,10 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     sums = sum_rewards(ds, name, discount)
     dims = (EPISODE, *inner_dims(ds, name))
     attrs = {"long_name": "return", **units_of(ds, name), "discount": float(discount)}
-    coords = {key: coord for key, coord in ds.coords.items() if coord.dims == (EPISODE,)}
     made = made_by(ds, "returns", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
     return xr.DataArray(
         sums.reshape(ds.sizes[EPISODE], *ds[name].shape[2:]),
-        coords={**coords, **inner_coords(ds, name)},
+        coords={**episode_coords(ds), **inner_coords(ds, name)},
         dims=dims,
         name=RETURN,
         attrs=attrs | made,

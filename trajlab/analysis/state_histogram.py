@@ -3,14 +3,14 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.actions import DEFAULT_BINS, find_range, grouped_histogram
+from trajlab.analysis.action_histogram import DEFAULT_BINS, find_range, grouped_histogram
 from trajlab.analysis.common import field_of, require_free_dims
-from trajlab.analysis.counting import even_edges
-from trajlab.analysis.cut import GroupsArgument, Numbers
 from trajlab.analysis.discrete import discrete_kind
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.grouping.training import group_ends, make_fine_groups
+from trajlab.analysis.kernels.counting import even_edges
 from trajlab.analysis.labels import MAX_RANGE
-from trajlab.analysis.training import group_ends, make_fine_groups
 from trajlab.names import FIRST, LAST, TIME
 
 WHAT = "state_histogram"

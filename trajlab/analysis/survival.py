@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import made_by
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.dataset.schema import validate
 from trajlab.names import (
     DONE,

@@ -94,6 +94,13 @@ class AliveRows(NamedTuple):
         values = np.moveaxis(values, 1 + self.axis, 1) if self.axis else values
         return values.reshape(len(values) * self.num_agents, size)
 
+    def over_field(self, values: np.ndarray, lead: tuple[int, ...], inner: tuple[int, ...]) -> np.ndarray:
+        """Return values (..., component) by agents, as `by_agent` has them, over the sizes `lead` and a field's own."""
+        if self.axis is None:
+            return values.reshape(*lead, *inner)
+        others = [size for place, size in enumerate(inner) if place != self.axis]
+        return np.moveaxis(values.reshape(*lead, inner[self.axis], *others), len(lead), len(lead) + self.axis)
+
     def missing(self, batch: FlatBatch, shape: tuple[int, ...]) -> np.ndarray | None:
         """Return which components (M, component) of values (M, ...) do not count, None where all do."""
         alive = self.mask(batch)

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.names import COUNT, LABEL, VALUE
-from trajlab.plot import _style
+from trajlab.plot import _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -21,7 +21,7 @@ def areas_of(result: xr.Dataset) -> tuple[np.ndarray, list[str]]:
     texts = [str(text) for text in result[LABEL if LABEL in result.coords else VALUE].values]
     if len(texts) <= MAX_AREAS:
         return np.eye(len(texts)), texts
-    totals = result[COUNT].sum([dim for dim in result[COUNT].dims if dim != VALUE]).values
+    totals = _panels.total_along(result[COUNT], VALUE)
     single = np.sort(np.argsort(-totals, kind="stable")[: MAX_AREAS - 1])
     areas = np.eye(len(texts))[:, single]
     rest = 1 - areas.sum(axis=1)
@@ -49,3 +49,10 @@ def stack_areas(
         artists.append(ax.stairs(top, edges, baseline=below, **own))
         below = top
     return artists
+
+
+def scale_shares(panels: _style.Panels, ax: "matplotlib.axes.Axes") -> None:
+    """Let the y axis of a panel go from 0 to 1, with few ticks where it may be small."""
+    ax.set_ylim(0, 1)
+    ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
+    _text.plain_shares(ax.yaxis)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
-from trajlab.names import NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
-from trajlab.plot import _legend, _style, _text
+from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
+from trajlab.plot import _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -25,43 +24,13 @@ FEW, PALE = 10, 0.35
 
 def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
-    columns = _style.columns_of(count)
-    return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
-
-
-def group_panels(groups: Groups) -> list[str]:
-    """Return a name for each group's panel.
-
-    Raises
-    ------
-    ValueError
-        When there are more of them than a figure has room for.
-    """
-    if groups.name is None:
-        return [""]
-    if groups.size > _style.MAX_PANELS:
-        some = [label.item() for label in groups.labels[:2]]
-        raise ValueError(
-            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_style.MAX_PANELS} are drawn. "
-            f"Choose or join groups, as in groups={{'some': {some!r}}}"
-        )
-    title = _legend.groups_title(groups)
-    return [f"{title}: {label}" for label in _legend.group_labels(groups)]
+    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
 def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:
     """Return the edges (bin + 1,) along `x_bin` or `y_bin`."""
     left, right = (X_BIN_LEFT, X_BIN_RIGHT) if dim == X_BIN else (Y_BIN_LEFT, Y_BIN_RIGHT)
     return np.append(result[left].values, result[right].values[-1:])
-
-
-def color_map(ax: "matplotlib.axes.Axes") -> Any:
-    """Return viridis, or the part of it that stands out from a dark ground."""
-    import matplotlib
-    from matplotlib.colors import ListedColormap
-
-    whole = matplotlib.colormaps["viridis"]
-    return ListedColormap(whole(np.linspace(0.2, 1, 256)), "viridis, bright part") if _style.is_dark(ax) else whole
 
 
 def with_scale(style: Mapping[str, Any], maps: Any, lowest: float | None = None) -> dict[str, Any]:
@@ -93,14 +62,13 @@ def pale_note(counts: np.ndarray) -> list[str]:
 
 def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
     """Name both axes of each map, and draw it to scale where both have the same units."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, ax in enumerate(panels.axes):
         for dim, axis in ((X_BIN, ax.xaxis), (Y_BIN, ax.yaxis)):
             if result[dim].dtype.kind in "iu":
                 _text.plain_numbers(axis, whole=True)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, _text.label_of(result[Y_BIN]))
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(result[X_BIN]))
         spans = [float(np.ptp(edges_of(result, dim))) if result.sizes[dim] else 1.0 for dim in DIMS]
         units = [result[dim].attrs.get("units", "") for dim in DIMS]
@@ -111,14 +79,13 @@ def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
 
 def label_strip(panels: _style.Panels, number: int, strip: "matplotlib.axes.Axes", result: xr.Dataset) -> None:
     """Name both axes of the strip beneath one of several panels over `x_bin`, whose edges are the limits of both."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     edges = edges_of(result, X_BIN)
     strip.set_xlim(edges[0], edges[-1])
     if result[X_BIN].dtype.kind in "iu":
         _text.plain_numbers(strip.xaxis, whole=True)
-    if number % columns == 0:
+    if panels.is_left(number):
         strip.set_ylabel("n")
-    if panels.figure is None or number >= len(panels.axes) - columns:
+    if panels.is_bottom(number):
         _text.write_xlabel(strip, _text.label_of(result[X_BIN]))
 
 
@@ -126,10 +93,3 @@ def has_same_scale(units: Sequence[str], is_counted: bool, spans: Sequence[float
     """Say whether two axes are drawn to one scale: they have the same units, or both count cells, and fit a panel."""
     is_same = units[0] == units[1] and (bool(units[0]) or is_counted)
     return is_same and 0 < max(spans) <= MAX_STRETCH * min(spans)
-
-
-def left_out(result: xr.Dataset, nan: str = NUM_NAN_ATTR) -> list[str]:
-    """Return a line on the transitions that are in no bin, where there are such."""
-    counts = {"outside of the bins": result.attrs[NUM_OUTSIDE_ATTR], "NaN": result.attrs[nan]}
-    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return [f"not shown: {', '.join(texts)}"] if texts else []

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
-from trajlab.names import LEFT_OUT_ATTR, NUM_EPISODES_ATTR, TIME
-from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+from trajlab.names import NUM_EPISODES_ATTR, TIME
+from trajlab.plot import _style, _text
+from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -43,7 +42,6 @@ def draw_curves(
     panels: _style.Panels, result: xr.Dataset, curves: Curves, looks: Sequence[_style.Look], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Draw and label each panel; return one artist per line."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     lines: list[Any] = []
     for number, ax in enumerate(panels.axes):
         strip = split_strip(ax)
@@ -51,11 +49,10 @@ def draw_curves(
             lines = _draw(ax, result[TIME].values, curves, number, looks, kwargs)
         else:
             _text.write_empty(ax)
-        by = "line" if len(looks) > 1 else None
         at_risk = curves.at_risk[number] if len(curves.at_risk) else np.zeros((0, 0), np.int64)
-        draw_alive(strip, result[TIME].values, at_risk, by, looks)
-        _label(panels, ax, strip, number % columns == 0)
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        draw_alive(strip, result[TIME].values, at_risk, len(looks) <= 1, looks)
+        _label(panels, ax, strip, panels.is_left(number))
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.time_label(result[TIME]))
     return lines
 
@@ -85,13 +82,11 @@ def _draw(
 
 
 def _label(panels: _style.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib.axes.Axes", is_first: bool) -> None:
-    from matplotlib.ticker import PercentFormatter
-
     ax.set_ylim(-0.02, 1.02)
     ax.set_yticks(
         [0.5, 1] if panels.figure is None else [0, 0.5, 1] if len(panels.axes) > 1 else [0, 0.25, 0.5, 0.75, 1]
     )
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    _text.plain_shares(ax.yaxis)
     if is_first:
         _text.write_ylabel(panels, ax, "share of episodes")
         strip.set_ylabel("n")
@@ -110,10 +105,3 @@ def panel_notes(names: list[str], curves: Curves) -> list[str]:
         return ["" for _ in curves.share]
     finals = [[curves.final_text(panel, line) for line in range(len(names))] for panel in range(len(curves.share))]
     return [", ".join(f"{name}: {final}" for name, final in zip(names, of, strict=True)) for of in finals]
-
-
-def left_out_lines(result: xr.Dataset, groups: Groups) -> list[str]:
-    """Return lines on the episodes that are not shown."""
-    left_out = result.attrs.get(LEFT_OUT_ATTR, 0)
-    lines = [f"not shown: {left_out:,} whose start was not seen"] if left_out else []
-    return lines + _legend.left_out(groups)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
 from trajlab.plot._style import Panels
-from trajlab.plot._text import points_of, safe, with_units
+from trajlab.plot._text import plural, points_of, safe, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -65,7 +65,7 @@ def left_out(groups: Groups) -> list[str]:
     """Return a line on what is in no group and so not shown, where there is such."""
     number = groups.attrs.get(LEFT_OUT_ATTR, 0)
     what = "transition" if groups.of_episode is None else "episode"
-    return [f"in no group: {number:,} {what}{'' if number == 1 else 's'}"] if number else []
+    return [f"in no group: {plural(number, what)}"] if number else []
 
 
 def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import made_by
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import NUM_COMPLETE_ATTR, NUM_TRANSITIONS_ATTR
 from trajlab.plot import _legend, _style, _text
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LABEL, VALUE
 from trajlab.plot import _legend, _style, _text
 
@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 LETTERS = (7, 24)
 """Longer names of values lose their middle: the first in narrow Axes, the second in wide ones."""
+
+
+def group_names(groups: Groups) -> list[str]:
+    """Return a name for the panel of each group.
+
+    Raises
+    ------
+    ValueError
+        When there are more of them than a figure has room for.
+    """
+    if groups.name is None:
+        return [""]
+    if groups.size > _style.MAX_PANELS:
+        some = [label.item() for label in groups.labels[:2]]
+        raise ValueError(
+            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_style.MAX_PANELS} are drawn. "
+            f"Choose or join groups, as in groups={{'some': {some!r}}}"
+        )
+    title = _legend.groups_title(groups)
+    return [f"{title}: {label}" for label in _legend.group_labels(groups)]
 
 
 def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
@@ -36,9 +56,13 @@ def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
             f"by={groups.name!r} has {groups.size} groups, and {field!r} {len(components)} components: {count} panels; "
             f"at most {_style.MAX_PANELS} are drawn. Choose or join groups, as in groups={{'some': {some!r}}}"
         )
-    title = _legend.groups_title(groups)
-    labels = [f"{title}: {label}" for label in _legend.group_labels(groups)]
+    labels = group_names(groups)
     return [f"{label}, {name}" if len(components) > 1 else label for label in labels for name in components]
+
+
+def total_along(variable: xr.DataArray, dim: str) -> np.ndarray:
+    """Return the sums of a variable along one of its dims, over all others."""
+    return variable.sum([other for other in variable.dims if other != dim]).values
 
 
 def by_panel(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last: Sequence[str]) -> np.ndarray:
@@ -46,6 +70,13 @@ def by_panel(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last:
     values = variable.transpose(*groups.dims, *inner, *last).values
     lead = values.shape[: values.ndim - len(last)]
     return values.reshape(int(np.prod(lead)), *values.shape[len(lead) :])
+
+
+def by_component(variable: xr.DataArray, groups: Groups, inner: Sequence[str], last: Sequence[str]) -> np.ndarray:
+    """Return values (component, group, *last) of a variable over groups, the dims `inner` and `last`."""
+    values = variable.transpose(*inner, *groups.dims, *last).values
+    components = int(np.prod([variable.sizes[dim] for dim in inner], dtype=np.int64))
+    return values.reshape(components, groups.size, *(variable.sizes[dim] for dim in last))
 
 
 def write_names(

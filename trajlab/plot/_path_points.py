@@ -8,7 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
-from trajlab.analysis.discrete import either
+from trajlab.analysis.kernels.masks import either
 from trajlab.dataset.fields import final_fields
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.names import CUT, END_REASON, EPISODE, FINAL_KNOWN, LENGTH, START_SEEN

@@ -6,7 +6,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import as_rows, require_numeric
-from trajlab.analysis.discrete import as_discrete, discrete_kind, either
+from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import list_values
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
@@ -89,8 +90,7 @@ def read_pixels(part: xr.Dataset, name: str, labels: dict[Any, str] | None) -> P
         raise ValueError(f"labels= names actions 0, 1, ...; {name!r} is continuous, expected a field of integers")
     image = np.full((part.sizes[EPISODE], part.sizes[TIME], rows.shape[1]), np.nan)
     image[span.episode, span.step] = np.where(shown, rows, np.nan)
-    num_nan = 0 if nan is None else int((nan if dead is None else nan & ~dead).sum())
-    return Pixels(image, texts, num_nan)
+    return Pixels(image, texts, count_set(nan, dead))
 
 
 def _coded(

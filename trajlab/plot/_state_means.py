@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import inner_dims, title_of
-from trajlab.analysis.groups import Groups
-from trajlab.dataset.fields import component_units
+from trajlab.analysis.common import inner_dims
+from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import MEAN, STD, X_BIN, N
 from trajlab.plot import _grid, _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_counts, split_strip
+from trajlab.plot._strip import draw_counts, split_strip
 
 
 def draw_lines(
@@ -25,29 +24,29 @@ def draw_lines(
     inner, looks = inner_dims(ds, name), _style.looks_of(ds, panels, groups)
     edges = _grid.edges_of(result, X_BIN)
     along = np.repeat(edges, 2)[1:-1]
-    arrays = {}
-    for key in (MEAN, STD, N):
-        values = result[key].broadcast_like(result[MEAN]).transpose(*groups.dims, *inner, X_BIN).values
-        arrays[key] = values.reshape(groups.size, len(panels.axes), -1)
-    labels = component_labels(ds, name)
+    arrays = {
+        key: _panels.by_component(result[key].broadcast_like(result[MEAN]), groups, inner, (X_BIN,))
+        for key in (MEAN, STD, N)
+    }
+    labels = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax in enumerate(panels.axes):
         strip, handles = split_strip(ax), []
         for group, look in enumerate(looks):
-            mean, std = (np.repeat(arrays[key][group, number], 2) for key in (MEAN, STD))
+            mean, std = (np.repeat(arrays[key][number, group], 2) for key in (MEAN, STD))
             shade = 0.2 if len(looks) == 1 else 0.13
             band = ax.fill_between(along, mean - std, mean + std, color=look.color, alpha=shade, linewidth=0, zorder=2)
             own = {"color": look.color, "linewidth": 1.6, "linestyle": look.linestyle, "zorder": 4}
             handles += ax.plot(along, mean, **_style.merged(Line2D, own, kwargs))
             if groups.name is None:
                 handles.append(band)
-        draw_counts(strip, edges, arrays[N][:, number], groups.name is None, looks)
+        draw_counts(strip, edges, arrays[N][number], groups.name is None, looks)
         _text.write_ylabel(panels, ax, labels[number])
         _grid.label_strip(panels, number, strip, result)
     if groups.name is None:
         _legend.write_legend(panels, handles, ["mean", "± standard deviation"])
         return [f"n: {result[N].attrs['long_name']}"]
-    counts = arrays[N][:, 0].sum(axis=-1)
+    counts = arrays[N][0].sum(axis=-1)
     _legend.write_legend(panels, handles, _legend.group_labels(groups, counts), _legend.groups_title(groups, "n"))
     return [f"mean ± standard deviation; n: {result[N].attrs['long_name']}"]
 
@@ -61,24 +60,16 @@ def draw_maps(
     inner = inner_dims(ds, name)
     means = np.ma.masked_invalid(_panels.by_panel(result[MEAN], groups, inner, _grid.DIMS))
     counts = _panels.by_panel(result[N].broadcast_like(result[MEAN]), groups, inner, _grid.DIMS)
-    labels = component_labels(ds, name)
-    style = _style.merged(QuadMesh, {"cmap": _grid.color_map(panels.axes[0]), "rasterized": True}, kwargs)
-    root: Any = panels.axes[0].get_figure(root=True)
+    labels = _text.axis_labels(ds, name)
+    style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, kwargs)
     for number, ax in enumerate(panels.axes):
         component = number % len(labels)
         scale = _grid.with_scale(style, means[component :: len(labels)])
         mesh = _grid.draw_cells(ax, result, means[number], scale)
         is_last = number == len(panels.axes) - 1
         if len(labels) > 1 or is_last:
-            root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, label=f"mean of {labels[component]}")
+            panels.root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, label=f"mean of {labels[component]}")
         if "alpha" not in kwargs:
             _grid.fade(mesh, counts[number])
     _grid.label_axes(panels, result)
     return _grid.pale_note(counts) if "alpha" not in kwargs else []
-
-
-def component_labels(ds: xr.Dataset, name: str) -> list[str]:
-    """Return what each component of an action is called on an axis, with units."""
-    titles = _text.component_titles(ds, name)
-    titles = [title_of(ds, name)] if len(titles) == 1 else titles
-    return [_text.with_units(title, unit) for title, unit in zip(titles, component_units(ds, name), strict=True)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.groups import Groups, is_category
+from trajlab.analysis.grouping.groups import Groups, is_category
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -24,7 +24,7 @@ SHAPES = (("", "-", ""), ("s", "--", "////"), ("D", ":", "...."))
 MAX_KINDS = len(CYCLE) * len(SHAPES)
 
 MAX_PANELS = 24
-PANEL_WIDTH, PANEL_HEIGHT = 3.4, 2.3
+PANEL = (3.4, 2.3)
 """Inches of one of several panels."""
 SINGLE = (6.4, 4.2)
 """Inches of a figure with a single panel."""
@@ -32,10 +32,33 @@ SINGLE = (6.4, 4.2)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Panels:
-    """The Axes to draw in, one per panel, and the figure where this package made it."""
+    """The Axes to draw in, one per panel.
+
+    Attributes
+    ----------
+    axes : list of Axes
+    figure : Figure or None
+        The figure, where this package made it.
+    columns : int
+        How many panels stand side by side; 1 for Axes that were given, of which each is labelled by itself.
+    """
 
     axes: list["matplotlib.axes.Axes"]
     figure: "matplotlib.figure.Figure | None"
+    columns: int = 1
+
+    @property
+    def root(self) -> Any:
+        """The whole figure that the Axes are in."""
+        return self.axes[0].get_figure(root=True)
+
+    def is_left(self, number: int) -> bool:
+        """Say whether a panel has the labels along y: it is the first of its row, or was given."""
+        return number % self.columns == 0
+
+    def is_bottom(self, number: int) -> bool:
+        """Say whether a panel has the labels along x: none is below it, or it was given."""
+        return self.figure is None or number >= len(self.axes) - self.columns
 
     def result(self) -> Any:
         """Return the Axes where there is a single one, else an array of them."""
@@ -77,7 +100,7 @@ def make_panels(
     columns = columns or columns_of(count)
     rows = -(-count // columns)
     if size is None:
-        size = SINGLE if count == 1 else (PANEL_WIDTH * columns, PANEL_HEIGHT * rows + 0.9)
+        size = SINGLE if count == 1 else size_of(count, PANEL, (0.0, 0.9), columns)
     figure = plt.figure(figsize=size, layout="constrained")
     layout: Any = figure.get_layout_engine()
     layout.set(h_pad=0.03, w_pad=0.05)
@@ -86,7 +109,7 @@ def make_panels(
     for number in range(count):
         shared = axes[0] if share_y and axes else None
         axes.append(figure.add_subplot(grid[number // columns, number % columns], sharey=shared))
-    return Panels(axes, figure)
+    return Panels(axes, figure, columns)
 
 
 def select_mend(ds: xr.Dataset, field: str) -> str:
@@ -122,6 +145,14 @@ def columns_of(count: int) -> int:
     return count if count <= 3 else 2 if count == 4 else 3
 
 
+def size_of(
+    count: int, panel: tuple[float, float], margin: tuple[float, float], columns: int | None = None
+) -> tuple[float, float]:
+    """Return the inches of a figure of `count` panels of a size, with a `margin` for what all share."""
+    columns = columns or columns_of(count)
+    return panel[0] * columns + margin[0], panel[1] * -(-count // columns) + margin[1]
+
+
 def check_panels(ds: xr.Dataset, field: str, count: int) -> None:
     """Raise ValueError when a field has more components than a figure has room for."""
     if count > MAX_PANELS:
@@ -147,6 +178,19 @@ def is_dark(ax: "matplotlib.axes.Axes") -> bool:
 def cycle(ax: "matplotlib.axes.Axes") -> tuple[str, ...]:
     """Return colours for kinds that stand out from the ground of the Axes."""
     return DARK_CYCLE if is_dark(ax) else CYCLE
+
+
+def viridis(ax: "matplotlib.axes.Axes", *, of_lines: bool = False) -> Any:
+    """Return the part of viridis that stands out from the ground of the Axes; thin lines cannot be as pale as cells."""
+    import matplotlib
+    from matplotlib.colors import ListedColormap
+
+    colors = matplotlib.colormaps["viridis"](np.linspace(*_viridis_ends(ax, of_lines), 256))
+    return ListedColormap(colors, "part of viridis")
+
+
+def _viridis_ends(ax: "matplotlib.axes.Axes", of_lines: bool) -> tuple[float, float]:
+    return (0.2, 1.0) if is_dark(ax) else (0.0, 0.87 if of_lines else 1.0)
 
 
 def neutral(ax: "matplotlib.axes.Axes") -> str:
@@ -195,8 +239,8 @@ def looks_of(ds: xr.Dataset, panels: Panels, groups: Groups) -> list[Look]:
     if is_ordered(ds, groups):
         import matplotlib
 
-        ends = (0.2, 1.0) if is_dark(ax) else (0.0, 0.87)
-        return [Look(color) for color in matplotlib.colormaps["viridis"](np.linspace(*ends, groups.size))]
+        places = np.linspace(*_viridis_ends(ax, of_lines=True), groups.size)
+        return [Look(color) for color in matplotlib.colormaps["viridis"](places)]
     return looks_of_kinds(ax, groups.size)
 
 

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.dataset.fields import component_labels
-from trajlab.names import NUM_CUT_ATTR, NUM_EPISODES_ATTR, NUM_START_UNSEEN_ATTR
+from trajlab.analysis.common import title_of
+from trajlab.dataset.fields import component_labels, component_units
+from trajlab.names import (
+    LEFT_OUT_ATTR,
+    NUM_ABOVE_ATTR,
+    NUM_BELOW_ATTR,
+    NUM_CUT_ATTR,
+    NUM_EPISODES_ATTR,
+    NUM_NAN_ATTR,
+    NUM_OUTSIDE_ATTR,
+    NUM_START_UNSEEN_ATTR,
+)
 from trajlab.plot._style import Panels, neutral
 
 if TYPE_CHECKING:
@@ -46,6 +56,13 @@ def component_titles(ds: xr.Dataset, field: str) -> list[str]:
     return titles
 
 
+def axis_labels(ds: xr.Dataset, field: str) -> list[str]:
+    """Return what each component is called on an axis, with units; a single one as the field."""
+    titles = component_titles(ds, field)
+    titles = titles if len(titles) > 1 else [title_of(ds, field)]
+    return [with_units(title, unit) for title, unit in zip(titles, component_units(ds, field), strict=True)]
+
+
 def with_units(label: str, units: Any) -> str:
     """Return ``"height [m]"``."""
     return f"{label} [{units}]" if units not in (None, "", "1") else label
@@ -69,6 +86,28 @@ def count_text(attrs: Mapping[str, Any]) -> str:
     counts = ((attrs[NUM_CUT_ATTR], "cut"), (attrs.get(NUM_START_UNSEEN_ATTR, 0), "from mid-way"))
     notes = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     return f"{text} ({notes})" if notes else text
+
+
+def not_shown(attrs: Mapping[str, Any], nan: str = NUM_NAN_ATTR) -> list[str]:
+    """Return a line on what was left out of a result, ``"not shown: 2 outside of the bins, 1 NaN"``, if anything was.
+
+    `nan` is the attribute that has the number of NaN.
+    """
+    found = {
+        "outside of the bins": NUM_OUTSIDE_ATTR,
+        "NaN": nan,
+        "below the bins": NUM_BELOW_ATTR,
+        "above the bins": NUM_ABOVE_ATTR,
+    }
+    counts = {what: attrs.get(key, 0) for what, key in found.items()}
+    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return [f"not shown: {', '.join(texts)}"] if texts else []
+
+
+def unseen_starts(attrs: Mapping[str, Any]) -> list[str]:
+    """Return a line on the episodes that a result over time leaves out, where there are such."""
+    left_out = attrs.get(LEFT_OUT_ATTR, 0)
+    return [f"not shown: {left_out:,} whose start was not seen"] if left_out else []
 
 
 def plural(count: int, what: str) -> str:
@@ -173,6 +212,13 @@ def plain_numbers(axis: Any, *, whole: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     if whole:
         axis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+
+
+def plain_shares(axis: Any) -> None:
+    """Write numbers from 0 to 1 as percentages."""
+    from matplotlib.ticker import PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1.0))
 
 
 def write_xlabel(ax: "matplotlib.axes.Axes", label: str) -> None:

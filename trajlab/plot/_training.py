@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups
-from trajlab.analysis.training import edges_along, is_along
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups
+from trajlab.analysis.grouping.training import edges_along, is_along
 from trajlab.names import FIRST, LAST
 from trajlab.plot import _legend, _style, _text
+from trajlab.plot._strip import scale_counts
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -66,7 +67,7 @@ class Places:
             _text.write_xlabel(ax, _legend.groups_title(groups).replace("_", " "))
 
 
-def draw_counts(ax: "matplotlib.axes.Axes", places: Places, counts: np.ndarray, rest: np.ndarray | None = None) -> None:
+def draw_bars(ax: "matplotlib.axes.Axes", places: Places, counts: np.ndarray, rest: np.ndarray | None = None) -> None:
     """Draw how many episodes each group has (group,), and on top of that, fainter, how many `rest` (group,)."""
     grey: Any = _style.neutral(ax)
     counts = counts[places.which]
@@ -75,8 +76,5 @@ def draw_counts(ax: "matplotlib.axes.Axes", places: Places, counts: np.ndarray, 
     ax.bar(middle, counts, width, color=grey, alpha=0.6, linewidth=0)
     if rest.any():
         ax.bar(middle, rest, width, bottom=counts, color=grey, alpha=0.25, linewidth=0)
-    most = int((counts + rest).max(initial=0))
-    ax.set_ylim(0, max(most * 1.1, 1))
-    ax.set_yticks([0, most] if most else [0])
+    scale_counts(ax, int((counts + rest).max(initial=0)))
     ax.set_ylabel("n")
-    _text.plain_numbers(ax.yaxis)

@@ -8,9 +8,9 @@ import xarray as xr
 
 from trajlab.analysis.action_by_state import grouped_by_state, state_and_action
 from trajlab.analysis.common import inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import (
     AGENT,
@@ -25,8 +25,8 @@ from trajlab.names import (
     N,
 )
 from trajlab.plot import _grid, _legend, _panels, _state_means, _style, _text
-from trajlab.plot._alive import draw_counts, split_strip
-from trajlab.plot._areas import area_colors, areas_of, stack_areas
+from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
+from trajlab.plot._strip import draw_counts, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -103,9 +103,9 @@ def plot_action_by_state(
         handles, notes = draw_discrete(panels, result, chosen, inner, areas, kwargs)
         _legend.write_legend(panels, handles, texts, title_of(ds, name))
         lines += notes
-    lines += _grid.left_out(result, NUM_STATE_NAN_ATTR)
+    lines += _text.not_shown(result.attrs, NUM_STATE_NAN_ATTR)
     if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"{num_nan:,} actions are NaN")
+        lines.append(f"NaN: {_text.plural(num_nan, 'action')}")
     _panels.write_names(
         panels, names, lines + _legend.left_out(chosen), _notes(result, chosen, inner) if is_map else None
     )
@@ -136,21 +136,16 @@ def _draw_shares(
     kwargs: dict[str, Any],
 ) -> tuple[list[Any], list[str]]:
     """Draw stacked shares in each bin, and strips; return one artist per area, and what to say in the title."""
-    from matplotlib.ticker import PercentFormatter
-
     edges = _grid.edges_of(result, X_BIN)
     shares = _panels.by_panel(result[SHARE], groups, inner, (X_BIN, VALUE)) @ areas
     counts = _panels.by_panel(result[N].broadcast_like(result[SHARE].isel({VALUE: 0})), groups, inner, (X_BIN,))
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     handles: list[Any] = []
     for number, (ax, share, n) in enumerate(zip(panels.axes, shares, counts, strict=True)):
         strip = split_strip(ax)
         handles = stack_areas(ax, edges, share, area_colors(ax, areas), kwargs)
-        ax.set_ylim(0, 1)
-        ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
-        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+        scale_shares(panels, ax)
         draw_counts(strip, edges, n[np.newaxis], True, [_style.Look(None)])
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, "share of transitions", share=0.5)
         _grid.label_strip(panels, number, strip, result)
     return handles, [f"n: {result[N].attrs['long_name']}"]

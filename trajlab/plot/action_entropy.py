@@ -8,12 +8,12 @@ import xarray as xr
 
 from trajlab.analysis.action_entropy import Per, check_entropy_options, episode_entropy, grouped_entropy
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
-from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, TIME, N
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_TRANSITIONS_ATTR, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
 from trajlab.plot._dots import Drawn, Points, along_of, draw_all, legend_of_all
+from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -75,7 +75,7 @@ def plot_action_entropy(
     lines = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
     title = title_of(ds, name)
     if by is not None and lines:
-        transitions = result[N].sum([dim for dim in result[N].dims if dim != by]).values
+        transitions = _panels.total_along(result[N], by)
         counts, what = _legend.member_counts(chosen, transitions)
         is_told = window == 1 or chosen.is_per_episode  # else transitions are in several windows
         labels = _legend.group_labels(chosen, counts if is_told else None)
@@ -83,8 +83,7 @@ def plot_action_entropy(
     texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if lines:
         texts[-1] += "; dotted: the most that n can reach"
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        texts.append(f"not shown: {num_nan:,} NaN")
+    texts += _text.not_shown(result.attrs)
     _panels.write_names(panels, components, texts + _legend.left_out(chosen))
     return panels.result()
 
@@ -97,7 +96,6 @@ def _plot_episodes(
     panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
     along = along_of(ds, None)
     bits = result[ENTROPY].values.reshape(result.sizes[EPISODE], len(components))
-    columns = _style.columns_of(len(components)) if panels.figure is not None else 1
     drawn: Drawn | None = None
     for number, ax_ in enumerate(panels.axes):
         there = np.isfinite(bits[:, number])
@@ -108,16 +106,14 @@ def _plot_episodes(
         else:
             _text.write_empty(ax_)
         _text.plain_numbers(ax_.xaxis, whole=True)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax_, "entropy [bits]")
-        if panels.figure is None or number >= len(components) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax_, _text.label_of(along))
     if drawn is not None:
         _legend.write_legend(panels, *legend_of_all(drawn))
     lines = [f"entropy of {title_of(ds, name)} within each episode: {_text.count_text(result.attrs)}"]
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"not shown: {num_nan:,} NaN")
-    _panels.write_names(panels, components, lines)
+    _panels.write_names(panels, components, lines + _text.not_shown(result.attrs))
     return panels.result()
 
 
@@ -134,7 +130,7 @@ def _draw(
 
     looks = _style.looks_of(ds, panels, groups)
     bits, alive = (
-        variable.transpose(*inner, *groups.dims, TIME).values.reshape(len(panels.axes), groups.size, result.sizes[TIME])
+        _panels.by_component(variable, groups, inner, (TIME,))
         for variable in (result[ENTROPY], result[N].broadcast_like(result[ENTROPY]))
     )
     time = result[TIME].values
@@ -153,7 +149,7 @@ def _draw(
                 lines += ax.plot(time, curve, **_style.merged(Line2D, style, kwargs))
                 mark_lone_steps(ax, time, curve, look.color)
             ax.set_ylim(-0.02 * top, top)
-        draw_alive(strip, time, alive[number], groups.name, looks)
+        draw_alive(strip, time, alive[number], groups.name is None, looks)
         _label(panels, number, ax, strip, result)
     return lines
 
@@ -165,9 +161,8 @@ def _label(
     strip: "matplotlib.axes.Axes",
     result: xr.Dataset,
 ) -> None:
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
-    if number % columns == 0:
+    if panels.is_left(number):
         _text.write_ylabel(panels, ax, "entropy [bits]")
         strip.set_ylabel("n")
-    if panels.figure is None or number >= len(panels.axes) - columns:
+    if panels.is_bottom(number):
         strip.set_xlabel(_text.time_label(result[TIME]))

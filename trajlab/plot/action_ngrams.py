@@ -9,10 +9,10 @@ import xarray as xr
 
 from trajlab.analysis.action_ngrams import check_lengths, grouped_ngrams
 from trajlab.analysis.common import field_of, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, LABEL, NGRAM, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, N
+from trajlab.names import COUNT, LABEL, NGRAM, NUM_TRANSITIONS_ATTR, SHARE, N
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def plot_action_ngrams(
         if len(part):
             same = parts[number % len(lengths) :: len(lengths)]
             _draw(ax_, part, max(float(one[SHARE].max()) for one in same if len(one)), kwargs)
-            _label(panels, number, ax_, columns)
+            _label(panels, number, ax_)
         else:
             _text.write_empty(ax_, "no n-grams" if table.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     what = f"{lengths[0]}-grams" if len(lengths) == 1 else "n-grams"
@@ -93,8 +93,7 @@ def plot_action_ngrams(
     notes = [_total(part) for part in parts]
     if len(parts) == 1:
         lines += notes
-    if num_nan := table.attrs[NUM_NAN_ATTR]:
-        lines.append(f"in none: {num_nan:,} NaN")
+    lines += _text.not_shown(table.attrs)
     _panels.write_names(panels, names, lines + _legend.left_out(chosen), notes)
     return panels.result()
 
@@ -121,20 +120,20 @@ def _columns(count: int, lengths: int) -> int:
 def _size(count: int, columns: int, most: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, the fullest of which has `most` bars."""
     height = max(ROW * most, 0.8) + 0.8
-    return WIDTH if count == 1 else PANEL_WIDTH * columns, height * -(-count // columns) + 0.6
+    return _style.size_of(count, (WIDTH if count == 1 else PANEL_WIDTH, height), (0.0, 0.6), columns)
 
 
 def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs: dict[str, Any]) -> None:
     """Draw a bar for each row of a table, the first at the top, in a scale for shares up to the largest."""
     from matplotlib.patches import Rectangle
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import MaxNLocator
 
     places = np.arange(len(part))
     style = _style.merged(Rectangle, {"height": 0.75, "color": _style.cycle(ax)[0]}, kwargs)
     ax.barh(places, part[SHARE], **style)
     ax.set_xlim(0, 1.2 * largest)
     ax.set_ylim(len(part) - 0.4, -0.6)
-    ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    _text.plain_shares(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(4))
     width, height = _text.size_of(ax)
     points = min(_text.points_of("ytick.labelsize"), 0.8 * height / len(part))
@@ -150,15 +149,15 @@ def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs
         ax.annotate(f"{count:,}", (share, place), fontsize=0.85 * points, **beside)
 
 
-def _label(panels: _style.Panels, number: int, ax: "matplotlib.axes.Axes", columns: int) -> None:
-    if panels.figure is None or number >= len(panels.axes) - columns:
+def _label(panels: _style.Panels, number: int, ax: "matplotlib.axes.Axes") -> None:
+    if panels.is_bottom(number):
         _text.write_xlabel(ax, "share of n-grams")
 
 
 def _total(part: pd.DataFrame) -> str:
     """Return how many n-grams the shares in a panel are of."""
     total = round(part[COUNT].iloc[0] / part[SHARE].iloc[0]) if len(part) else 0
-    return f"{total:,} n-gram{'' if total == 1 else 's'}"
+    return _text.plural(total, "n-gram")
 
 
 def _texts(ngrams: pd.Series, letters: int) -> list[str]:

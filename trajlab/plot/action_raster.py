@@ -95,8 +95,7 @@ def plot_action_raster(
 
 def _size(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many images."""
-    columns = _style.columns_of(count)
-    return _style.SINGLE if count == 1 else (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.9)
+    return _style.SINGLE if count == 1 else _style.size_of(count, PANEL, (0.0, 0.9))
 
 
 def _is_even(time: np.ndarray) -> bool:
@@ -132,10 +131,9 @@ def _draw(
     if pixels.texts is not None:
         _name_values(panels, images[0], pixels.texts, title_of(ds, name))
         return
-    root: Any = panels.axes[0].get_figure(root=True)
     for ax, image, units in zip(panels.axes, images, component_units(ds, name), strict=True):
         label = _text.with_units(title_of(ds, name), units)
-        bar = root.colorbar(image, ax=ax, label=_text.safe(label) if panels.figure is not None else "")
+        bar = panels.root.colorbar(image, ax=ax, label=_text.safe(label) if panels.figure is not None else "")
         _text.plain_numbers(bar.ax.yaxis)
 
 
@@ -164,10 +162,9 @@ def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str
         colors = image.cmap(image.norm(np.arange(len(texts))))
         _legend.write_legend(panels, [Patch(color=color) for color in colors], texts, title)
         return
-    root: Any = panels.axes[0].get_figure(root=True)
     step = -(-len(texts) // MAX_NAMED)
     label = "" if panels.figure is None else _text.safe(title)
-    bar = root.colorbar(image, ax=panels.axes, label=label, ticks=np.arange(0, len(texts), step))
+    bar = panels.root.colorbar(image, ax=panels.axes, label=label, ticks=np.arange(0, len(texts), step))
     bar.ax.set_yticklabels([_text.safe(_legend.shortened(text, LETTERS)) for text in texts[::step]])
     bar.ax.minorticks_off()
 
@@ -178,16 +175,15 @@ def _label(panels: _style.Panels, time: xr.DataArray, key: xr.DataArray) -> None
 
     rows = [_key_text(value) for value in key.values.tolist()]
     steps = [] if _is_even(time.values) else [f"{step:,}" for step in time.values.tolist()]
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, ax in enumerate(panels.axes):
         for axis, texts in ((ax.xaxis, steps), (ax.yaxis, rows)):
             _text.plain_numbers(axis, whole=True)
             if texts:
                 axis.set_major_formatter(FuncFormatter(functools.partial(_text_at, texts)))
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, _text.label_of(key))
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.time_label(time))
 
 

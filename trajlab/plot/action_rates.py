@@ -8,13 +8,13 @@ import xarray as xr
 
 from trajlab.analysis.action_rates import grouped_rates
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
+from trajlab.names import NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import draw_alive, split_strip
-from trajlab.plot._areas import area_colors, areas_of, stack_areas
+from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -73,10 +73,9 @@ def plot_action_rates(
     else:
         for ax_, strip in zip(panels.axes, strips, strict=True):
             _text.write_empty(ax_)
-            draw_alive(strip, np.zeros(0), np.zeros((0, 0), np.int64), None, [])
+            draw_alive(strip, np.zeros(0), np.zeros((0, 0), np.int64), True, [])
         _label(panels, strips, result)
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"not shown: {num_nan:,} NaN")
+    lines += _text.not_shown(result.attrs)
     _panels.write_names(panels, names, lines + _legend.left_out(chosen))
     return panels.result()
 
@@ -99,21 +98,16 @@ def _draw(
     for ax, strip, share, n in zip(panels.axes, strips, shares, alive, strict=True):
         handles = stack_areas(ax, edges, share, area_colors(ax, areas), kwargs)
         ax.set_xlim(edges[0], edges[-1])
-        draw_alive(strip, time, n[np.newaxis], None, [_style.Look(None)])
+        draw_alive(strip, time, n[np.newaxis], True, [_style.Look(None)])
     return handles
 
 
 def _label(panels: _style.Panels, strips: Sequence["matplotlib.axes.Axes"], result: xr.Dataset) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         if result.attrs[NUM_TRANSITIONS_ATTR]:
-            ax.set_ylim(0, 1)
-            ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
-            ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-        if number % columns == 0:
+            scale_shares(panels, ax)
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, "share of transitions")
             strip.set_ylabel("n")
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.time_label(result[TIME]))

@@ -7,10 +7,10 @@ import xarray as xr
 
 from trajlab.analysis.action_runs import grouped_runs
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, MEAN, NUM_NAN_ATTR, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
+from trajlab.names import COUNT, MEAN, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def plot_action_runs(
     lines = _title(title_of(ds, name), result, int(n.sum()), int(num_open.sum()))
     if panels.figure is None and n.any():
         lines.append(f"colour: {SHARE_TEXT}")
-    notes = [_runs(int(number)) for number in n.sum(axis=-1)]
+    notes = [_text.plural(int(number), "run") for number in n.sum(axis=-1)]
     _panels.write_names(panels, names, lines + _legend.left_out(chosen), notes)
     return panels.result()
 
@@ -91,8 +91,8 @@ def plot_action_runs(
 def _size(count: int, values: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, each with a row for each value."""
     height = max(ROW * min(values, MAX_ROWS), 1.0) + 0.9
-    columns = _style.columns_of(count)
-    return (WIDTH if count == 1 else PANEL_WIDTH * columns + 0.8), height * -(-count // columns) + 0.8
+    panel, margin = ((WIDTH, height), (0.0, 0.8)) if count == 1 else ((PANEL_WIDTH, height), (0.8, 0.8))
+    return _style.size_of(count, panel, margin)
 
 
 def at_least(counts: np.ndarray) -> np.ndarray:
@@ -133,17 +133,15 @@ def _draw(
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))
-    root: Any = panels.axes[0].get_figure(root=True)
-    root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
+    panels.root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
     for number, ax in enumerate(panels.axes):
-        is_left = number % columns == 0
+        is_left = panels.is_left(number)
         _text.label_rows(
             ax, rows, [f"{text if is_left else ''} ({count:,})" for text, count in zip(texts, n[number], strict=True)]
         )
         if is_left:
             _text.write_ylabel(panels, ax, _text.label_of(result[VALUE]))
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(result[RUN_LENGTH]))
 
 
@@ -158,17 +156,11 @@ def _scale(ax: "matplotlib.axes.Axes", longest: int) -> None:
     ax.set_xlim(0.5, longest + 0.5)
 
 
-def _runs(count: int) -> str:
-    return f"{count:,} run{'' if count == 1 else 's'}"
-
-
 def _title(title: str, result: xr.Dataset, n: int, num_open: int) -> list[str]:
     """Return the lines over the plot."""
-    lines = [f"{title}: {_runs(n)} in {_text.count_text(result.attrs)}"]
+    lines = [f"{title}: {_text.plural(n, 'run')} in {_text.count_text(result.attrs)}"]
     if n:
         lines.append("dots: mean length; (n): runs")
     if num_open:
         lines.append(f"{num_open:,} might have gone on")
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"in none: {num_nan:,} NaN")
-    return lines
+    return lines + _text.not_shown(result.attrs)

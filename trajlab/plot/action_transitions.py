@@ -7,10 +7,10 @@ import xarray as xr
 
 from trajlab.analysis.action_transitions import grouped_transitions
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
-from trajlab.names import COUNT, NEXT_VALUE, NUM_NAN_ATTR, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
+from trajlab.names import COUNT, NEXT_VALUE, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -82,18 +82,13 @@ def plot_action_transitions(
     lines = _title(title_of(ds, name), result, pairs, matrices) + _legend.left_out(chosen)
     if panels.figure is None and counts.any():
         lines.append(f"colour: {_text.label_of(drawn)}")
-    _panels.write_names(panels, names, lines, [_pairs(count) for count in pairs])
+    _panels.write_names(panels, names, lines, [_text.plural(count, "pair") for count in pairs])
     return panels.result()
 
 
 def _size(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many matrices."""
-    columns = _style.columns_of(count)
-    return SINGLE if count == 1 else (PANEL[0] * columns + 0.8, PANEL[1] * -(-count // columns) + 0.6)
-
-
-def _pairs(count: int) -> str:
-    return f"{count:,} pair{'' if count == 1 else 's'}"
+    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
 def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwargs: dict[str, Any]) -> None:
@@ -111,8 +106,7 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
         ax.set_facecolor("0.6")  # seen where there is no probability
         images.append(ax.imshow(matrix, **style))
         ax.grid(visible=False)
-    root: Any = panels.axes[0].get_figure(root=True)
-    bar = root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis)
     _label(panels, drawn, places, texts)
@@ -122,15 +116,14 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
 
 def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
     """Name rows and columns; in a figure of our own those of the panels at its left and at its bottom."""
-    columns = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
     for number, ax in enumerate(panels.axes):
         _text.label_ticks(ax, places, texts)
         _text.label_rows(ax, places, texts)
-        if number % columns == 0:
+        if panels.is_left(number):
             _text.write_ylabel(panels, ax, _text.label_of(drawn[VALUE]))
         else:
             ax.tick_params(labelleft=False)
-        if panels.figure is None or number >= len(panels.axes) - columns:
+        if panels.is_bottom(number):
             _text.write_xlabel(ax, _text.label_of(drawn[NEXT_VALUE]))
         else:
             ax.tick_params(labelbottom=False)
@@ -154,10 +147,8 @@ def _write_numbers(ax: "matplotlib.axes.Axes", image: Any, form: str) -> None:
 
 def _title(title: str, result: xr.Dataset, pairs: list[int], matrices: np.ndarray) -> list[str]:
     """Return the lines over the plot."""
-    counted = f"{_pairs(pairs[0])} in" if len(pairs) == 1 else "pairs in"
+    counted = f"{_text.plural(pairs[0], 'pair')} in" if len(pairs) == 1 else "pairs in"
     lines = [f"{title} and the next one: {counted} {_text.count_text(result.attrs)}"]
     if any(pairs) and np.isnan(matrices).any():
         lines.append("grey: nothing followed")
-    if num_nan := result.attrs[NUM_NAN_ATTR]:
-        lines.append(f"not shown: {num_nan:,} NaN")
-    return lines
+    return lines + _text.not_shown(result.attrs)

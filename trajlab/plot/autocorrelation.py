@@ -8,11 +8,11 @@ import xarray as xr
 
 from trajlab.analysis.autocorrelation import grouped_autocorrelation
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.names import AUTOCORRELATION, LAG, NUM_TRANSITIONS_ATTR, N
-from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -69,29 +69,24 @@ def plot_autocorrelation(
     strips = [split_strip(ax_) for ax_ in panels.axes]
     looks = _style.looks_of(ds, panels, chosen)
     inner = inner_dims(ds, name)
-    curves, counts = (_by_component(result, key, chosen, inner) for key in (AUTOCORRELATION, N))
+    curves, counts = (
+        _panels.by_component(result[key].broadcast_like(result[AUTOCORRELATION]), chosen, inner, (LAG,))
+        for key in (AUTOCORRELATION, N)
+    )
     lags = result[LAG].values
     lines: list[Any] = []
     for number, (ax_, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         if result.attrs[NUM_TRANSITIONS_ATTR]:
-            lines = _draw(ax_, lags, curves[..., number], looks, kwargs)
+            lines = _draw(ax_, lags, curves[number], looks, kwargs)
         else:
             _text.write_empty(ax_)
-        draw_alive(strip, lags, counts[..., number], by, looks)
+        draw_alive(strip, lags, counts[number], by is None, looks)
     _label(ds, name, panels, strips, result, chosen, titles)
     if chosen.name is not None and lines:
         lag = min(1, len(lags) - 1)
-        pairs = result[N].isel({LAG: lag})
-        labels = _legend.group_labels(chosen, pairs.sum([dim for dim in pairs.dims if dim != chosen.name]).values)
+        labels = _legend.group_labels(chosen, _panels.total_along(result[N].isel({LAG: lag}), chosen.name))
         _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, f"pairs at lag {lag}"))
     return panels.result()
-
-
-def _by_component(result: xr.Dataset, key: str, groups: Groups, inner: Sequence[str]) -> np.ndarray:
-    """Return a variable as (group, lag, component)."""
-    values = result[key].broadcast_like(result[AUTOCORRELATION]).transpose(*groups.dims, LAG, *inner).values
-    components = int(np.prod([result.sizes[dim] for dim in inner], dtype=np.int64))
-    return values.reshape(groups.size, result.sizes[LAG], components)
 
 
 def _draw(
@@ -128,11 +123,10 @@ def _label(
 ) -> None:
     """Name the axes and write the title."""
     title = title_of(ds, name)
-    columns = _style.columns_of(len(titles)) if panels.figure is not None else 1
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         _text.write_ylabel(panels, ax, titles[number] if len(titles) > 1 else "autocorrelation")
         strip.set_ylabel("n")
-        if panels.figure is None or number >= len(titles) - columns:
+        if panels.is_bottom(number):
             strip.set_xlabel(_text.label_of(result[LAG]))
     lines = [f"autocorrelation of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     _text.write_title(panels, lines + _legend.left_out(chosen))

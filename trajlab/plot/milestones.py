@@ -7,14 +7,14 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.first_times import First, find_first
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
 from trajlab.names import EPISODE, EVENT, MEDIAN, SHARE, START_SEEN, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._incidence import Curves, draw_curves, left_out_lines, legend_texts, panel_notes
+from trajlab.plot._incidence import Curves, draw_curves, legend_texts, panel_notes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -62,7 +62,7 @@ def plot_milestones(
     first, text = find_first(ds, conditions, "plot_milestones")
     names = event_names(first)
     is_single = len(names) == 1
-    titles = [""] if is_single or chosen.name is None else group_titles(chosen)
+    titles = [""] if is_single else _panels.group_names(chosen) or [_legend.groups_title(chosen)]
     if is_single:
         _style.check_groups(ds, chosen)
     check_lines(len(names), "events")
@@ -82,13 +82,12 @@ def plot_milestones(
         _legend.write_legend(panels, lines, legend_texts(names, curves), title)
     what = f"{text}, of" if is_single and text != "condition" else "milestones of"
     texts = [f"{what} {_text.count_text(result.attrs)}", "reached by each step; n: episodes at risk; dots: medians"]
-    _panels.write_names(
-        panels, titles, texts + left_out_lines(result, chosen), panel_notes(names if lines else [], curves)
-    )
+    texts += _text.unseen_starts(result.attrs) + _legend.left_out(chosen)
+    _panels.write_names(panels, titles, texts, panel_notes(names if lines else [], curves))
     return panels.result()
 
 
-def event_names(first: First) -> list[str]:
+def event_names(first: FirstTimes) -> list[str]:
     """Return what each event is called, and each component of it."""
     inner = [dim for dim in first.dims if dim != EPISODE]
     sizes = dict(zip(first.dims, first.times.shape, strict=True))
@@ -105,18 +104,6 @@ def check_lines(count: int, what: str) -> None:
     """Raise ValueError where there are more lines than can be told apart."""
     if count > _style.MAX_KINDS:
         raise ValueError(f"{count} {what}; at most {_style.MAX_KINDS} are told apart in a plot: choose some")
-
-
-def group_titles(groups: Groups) -> list[str]:
-    """Return what the panel of each group is called."""
-    if groups.size > _style.MAX_PANELS:
-        some = [label.item() for label in groups.labels[:2]]
-        raise ValueError(
-            f"by={groups.name!r} has {groups.size} groups; at most {_style.MAX_PANELS} panels are drawn. Choose or "
-            f"join groups, as in groups={{'some': {some!r}}}"
-        )
-    title = _legend.groups_title(groups)
-    return [f"{title}: {label}" for label in _legend.group_labels(groups)] or [title]
 
 
 def _members(ds: xr.Dataset, groups: Groups) -> np.ndarray:

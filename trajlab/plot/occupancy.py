@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.components import components_of
-from trajlab.analysis.cut import GroupsArgument
 from trajlab.analysis.grid import BinsArgument
-from trajlab.analysis.groups import make_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.occupancy import grouped_occupancy
 from trajlab.names import COUNT, NUM_TRANSITIONS_ATTR, SHARE
 from trajlab.plot import _grid, _legend, _panels, _style, _text
@@ -58,12 +58,12 @@ def plot_occupancy(
     """
     ds, (first, second) = components_of(ds, [x, y], "occupancy", along=by)
     chosen = make_groups(ds, by, groups)
-    names = _grid.group_panels(chosen)
+    names = _panels.group_names(chosen)
     result = grouped_occupancy(ds, (first, second), chosen, bins)
     panels = _style.make_panels(max(len(names), 1), ax, size=_grid.size_of(max(len(names), 1)))
     drawn = result[COUNT if by is None else SHARE]
     counts, maps = (_panels.by_panel(v, chosen, (), _grid.DIMS) for v in (result[COUNT], drawn))
-    lines = [f"occupancy: {_text.count_text(result.attrs)}", *_grid.left_out(result)]
+    lines = [f"occupancy: {_text.count_text(result.attrs)}", *_text.not_shown(result.attrs)]
     if counts.any():
         _draw(panels, result, drawn, np.ma.masked_where(counts == 0, maps), kwargs)
         _grid.label_axes(panels, result)
@@ -83,10 +83,9 @@ def _draw(panels: _style.Panels, result: xr.Dataset, drawn: xr.DataArray, maps: 
     """Draw maps (panel, x, y) of `drawn` in one scale of colours."""
     from matplotlib.collections import QuadMesh
 
-    style = _style.merged(QuadMesh, {"cmap": _grid.color_map(panels.axes[0]), "rasterized": True}, kwargs)
+    style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, kwargs)
     style = _grid.with_scale(style, maps, lowest=0)
     meshes = [_grid.draw_cells(ax, result, values, style) for ax, values in zip(panels.axes, maps, strict=True)]
-    root: Any = panels.axes[0].get_figure(root=True)
-    bar = root.colorbar(meshes[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(meshes[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis, whole=drawn.name == COUNT)

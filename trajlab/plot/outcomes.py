@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
 from trajlab.names import COUNT, CUT, DONE, END_REASON, SHARE, START_ITERATION, TERMINATED, TRUNCATED
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import split_strip
-from trajlab.plot._training import Places, draw_counts
+from trajlab.plot._strip import split_strip
+from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -60,7 +60,7 @@ def plot_outcomes(
     count = result[COUNT].values.reshape(chosen.size, result.sizes[END_REASON])
     share = result[SHARE].values.reshape(count.shape)
     reasons = [str(reason) for reason in result[END_REASON].values]
-    draw_counts(strip, places, count.sum(axis=1))
+    draw_bars(strip, places, count.sum(axis=1))
     places.finish(strip, chosen)
     ax_.set_ylim(0, 1)
     if count.any():
@@ -99,9 +99,7 @@ def _look(ax: "matplotlib.axes.Axes", reason: str) -> _style.Look:
 
 
 def _label(panels: _style.Panels, result: xr.Dataset) -> None:
-    from matplotlib.ticker import PercentFormatter
-
     (ax,) = panels.axes
     ax.set_yticks(np.linspace(0, 1, 5))
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    _text.plain_shares(ax.yaxis)
     _text.write_ylabel(panels, ax, result[SHARE].attrs["long_name"])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import require_numeric, title_of
-from trajlab.analysis.cut import GroupsArgument
+from trajlab.analysis.common import require_numeric, title_of, whole_number
 from trajlab.analysis.discrete import discrete_kind
-from trajlab.analysis.groups import is_category, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import is_category, make_episode_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.returns import returns
 from trajlab.dataset.fields import MAX_COMPONENTS, component_count, field_names, has_own_name, is_numeric, resolve_field
@@ -27,10 +27,10 @@ from trajlab.names import (
 )
 from trajlab.plot import _style, _text
 from trajlab.plot._page import finish_panel, write_frame
-from trajlab.plot.actions import plot_action_histogram
-from trajlab.plot.learning import plot_learning_curve
+from trajlab.plot.action_histogram import plot_action_histogram
+from trajlab.plot.learning_curve import plot_learning_curve
 from trajlab.plot.outcomes import plot_outcomes
-from trajlab.plot.states import plot_state_trace
+from trajlab.plot.state_trace import plot_state_trace
 from trajlab.plot.survival import plot_survival
 
 MAX_SHOWN = 4
@@ -114,15 +114,14 @@ def plot_overview(
     KeyError
         When there is no such field or coordinate.
     TypeError
-        When a field of `state` does not hold numbers.
+        When a field of `state` does not hold numbers, or `columns` is no whole number.
     ValueError
         When `ds` is not valid, or there is a reward and steps were sliced away; when `by` is a matter of the
         transition, `groups` or `labels` do not fit, there are more than 24 panels, or groups that are no ranges of
         numbers, or there is nothing to show.
     """
     validate(ds)
-    if not isinstance(columns, int) or columns < 1:
-        raise ValueError(f"columns={columns!r}; expected a whole number of at least 1")
+    columns = whole_number("columns", columns)
     if by not in ds.variables and not ds.sizes[EPISODE]:
         by = START_ITERATION  # a recorder that was off has no coordinate of the user's
     asked = groups is not None
@@ -134,8 +133,7 @@ def plot_overview(
     count = max(sum(part.count for part in parts), 1)
     _check_parts(ds, parts, count)
     columns = min(columns, count)
-    size = (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.8)
-    panels = _style.make_panels(count, None, columns=columns, size=size)
+    panels = _style.make_panels(count, None, columns=columns, size=_style.size_of(count, PANEL, (0.0, 0.8), columns))
     rest = panels.axes
     for part in parts:
         mine, rest = rest[: part.count], rest[part.count :]

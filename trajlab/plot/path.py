@@ -12,7 +12,7 @@ from trajlab.dataset.fields import field_names
 from trajlab.names import EPISODE, FINAL_KNOWN, TIME
 from trajlab.plot import _grid, _legend, _style, _text
 from trajlab.plot._path_points import Points, final_of, read_points
-from trajlab.plot._singles import choose_episodes
+from trajlab.plot._single_episodes import choose_episodes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -83,9 +83,8 @@ def plot_path(
     if len(points.time):
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
-            root: Any = ax_.get_figure(root=True)
             title = _text.time_label(ds[TIME]) if shade is None else _text.with_units(shade.title, shade.units)
-            beside = root.colorbar(bar, ax=ax_, label=title)
+            beside = panels.root.colorbar(bar, ax=ax_, label=title)
             if shade is None and "norm" not in kwargs:
                 _text.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()
@@ -135,7 +134,8 @@ def _draw_lines(ax: "matplotlib.axes.Axes", points: Points, color: Any, kwargs: 
         ax.add_collection(LineCollection(_cut(points.places, starts, stops), **style))
         ax.scatter(*places, color=style["color"], **dots)
         return None
-    cmap = matplotlib.colormaps.get_cmap(style.pop("cmap", _color_map(ax))).with_extremes(bad=_style.neutral(ax))
+    cmap = matplotlib.colormaps.get_cmap(style.pop("cmap", _style.viridis(ax, of_lines=True)))
+    cmap = cmap.with_extremes(bad=_style.neutral(ax))
     scale = ScalarMappable(style.pop("norm", _norm(points)), cmap)
     shades = np.ma.masked_invalid(points.color)
     starts, stops = _runs(links, scale.to_rgba(shades))
@@ -144,15 +144,6 @@ def _draw_lines(ax: "matplotlib.axes.Axes", points: Points, color: Any, kwargs: 
     ax.add_collection(lines)
     ax.scatter(*places, color=scale.to_rgba(shades[lone]), **dots)
     return lines
-
-
-def _color_map(ax: "matplotlib.axes.Axes") -> Any:
-    """Return the part of viridis whose lines stand out from the ground."""
-    import matplotlib
-    from matplotlib.colors import ListedColormap
-
-    ends = (0.2, 1.0) if _style.is_dark(ax) else (0.0, 0.87)
-    return ListedColormap(matplotlib.colormaps["viridis"](np.linspace(*ends, 256)), "part of viridis")
 
 
 def _norm(points: Points) -> Any:

@@ -7,11 +7,11 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of
-from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.return_to_go import return_to_go
-from trajlab.analysis.states import DEFAULT_QUANTILES
+from trajlab.analysis.state_trace import DEFAULT_QUANTILES
 from trajlab.names import RETURN_TO_GO
-from trajlab.plot.states import DEFAULT_EPISODES, plot_state_trace
+from trajlab.plot.state_trace import DEFAULT_EPISODES, plot_state_trace
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -7,8 +7,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
 from trajlab.names import COMPLETE, FIELD_ATTR, LENGTH

@@ -6,26 +6,22 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import field_of, inner_dims, title_of
-from trajlab.analysis.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
+from trajlab.analysis.grouping.training import make_fine_groups
 from trajlab.analysis.state_histogram import grouped_state_histogram
-from trajlab.analysis.training import make_fine_groups
-from trajlab.dataset.fields import component_units
 from trajlab.names import (
     BIN,
     BIN_LEFT,
     BIN_RIGHT,
     COUNT,
-    NUM_ABOVE_ATTR,
-    NUM_BELOW_ATTR,
-    NUM_NAN_ATTR,
     NUM_TRANSITIONS_ATTR,
     SHARE,
     TIME,
     VALUE,
 )
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._alive import split_strip
-from trajlab.plot._training import Places, draw_counts
+from trajlab.plot._strip import split_strip
+from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -82,12 +78,11 @@ def plot_state_histogram(
     strips = [split_strip(ax_) for ax_ in panels.axes]
     places = Places.of(ds, result, chosen, groups)
     place = BIN if BIN in result.dims else VALUE
-    lead = (len(titles), chosen.size, result.sizes[place])
     counts, shares = (
-        result[key].transpose(*inner_dims(ds, name), over, place).values.reshape(lead) for key in (COUNT, SHARE)
+        _panels.by_component(result[key], chosen, inner_dims(ds, name), (place,)) for key in (COUNT, SHARE)
     )
     for strip, count in zip(strips, counts, strict=True):
-        draw_counts(strip, places, count.sum(axis=-1))
+        draw_bars(strip, places, count.sum(axis=-1))
     if counts.any():
         _draw(panels, strips, result, shares[:, places.which], places, kwargs)
     else:
@@ -95,9 +90,7 @@ def plot_state_histogram(
             _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     for strip in strips:
         places.finish(strip, chosen)
-    units = component_units(ds, name)
-    labels = titles if len(titles) > 1 else [title_of(ds, name)]
-    labels = [_text.with_units(label, unit) for label, unit in zip(labels, units, strict=True)]
+    labels = _text.axis_labels(ds, name)
     _label(panels, strips, labels)
     _panels.write_names(panels, labels, _title_lines(title_of(ds, name), result) + _legend.left_out(chosen))
     return panels.result()
@@ -114,7 +107,6 @@ def _draw(
     """Draw shares (panel, place, bin) in one scale of colours, with a bar at the right of each row of panels."""
     from matplotlib.collections import QuadMesh
     from matplotlib.colors import PowerNorm
-    from matplotlib.ticker import PercentFormatter
 
     given = dict(kwargs)
     if "norm" not in given:  # by their square root, as most shares are far below the largest
@@ -125,8 +117,6 @@ def _draw(
         along = places.middle - 0.5, places.middle + 0.5
     columns = np.append(along[0], along[1][-1])
     rows, texts = _rows(result)
-    per_row = _style.columns_of(len(panels.axes)) if panels.figure is not None else 1
-    root: Any = panels.axes[0].get_figure(root=True)
     for number, (ax, strip, share) in enumerate(zip(panels.axes, strips, shares, strict=True)):
         image = ax.pcolormesh(columns, rows, np.ma.masked_invalid(share.T), **style)
         ax.grid(visible=False)
@@ -135,10 +125,10 @@ def _draw(
             _text.label_rows(ax, (rows[:-1] + rows[1:]) / 2, texts)
         else:
             _text.plain_numbers(ax.yaxis, whole=BIN not in result.dims)
-        if number % per_row == per_row - 1 or ax is panels.axes[-1]:
-            bar = root.colorbar(image, ax=[ax, strip], label="share")
+        if (number + 1) % panels.columns == 0 or ax is panels.axes[-1]:
+            bar = panels.root.colorbar(image, ax=[ax, strip], label="share")
             if "norm" not in kwargs:
-                bar.ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+                _text.plain_shares(bar.ax.yaxis)
 
 
 def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
@@ -154,19 +144,15 @@ def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
 
 def _label(panels: _style.Panels, strips: list[Any], labels: list[str]) -> None:
     """Name the axes of a single panel, or of those at the left and at the bottom of a figure of our own."""
-    columns = _style.columns_of(len(labels)) if panels.figure is not None else 1
     if len(labels) == 1:
         _text.write_ylabel(panels, panels.axes[0], labels[0])
     for number, strip in enumerate(strips):
-        strip.set_ylabel("n" if number % columns == 0 else "")
-        if number < len(labels) - columns and panels.figure is not None:
+        strip.set_ylabel("n" if panels.is_left(number) else "")
+        if not panels.is_bottom(number):
             strip.set_xlabel("")
 
 
 def _title_lines(title: str, result: xr.Dataset) -> list[str]:
     """Return what is drawn of how many transitions, what the strip is, and what is not shown."""
     counted = f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}"
-    found = {"NaN": NUM_NAN_ATTR, "below the bins": NUM_BELOW_ATTR, "above the bins": NUM_ABOVE_ATTR}
-    counts = {what: result.attrs.get(key, 0) for what, key in found.items()}
-    texts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return [f"{title}: {counted}", "n: transitions", *([f"not shown: {', '.join(texts)}"] if texts else [])]
+    return [f"{title}: {counted}", "n: transitions", *_text.not_shown(result.attrs)]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.cut import GroupsArgument
-from trajlab.analysis.groups import Groups, make_episode_groups
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.survival import check_confidence, grouped_survival
 from trajlab.dataset.schema import validate
-from trajlab.names import LEFT_OUT_ATTR, LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N
+from trajlab.names import LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N
 from trajlab.plot import _legend, _style, _text
-from trajlab.plot._alive import draw_alive, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -66,7 +66,7 @@ def plot_survival(
         _write_legend(panels, chosen, lines, result, confidence)
     else:
         _text.write_empty(ax_)
-    draw_alive(strip, time, result[N].values.reshape(lead), by, looks)
+    draw_alive(strip, time, result[N].values.reshape(lead), by is None, looks)
     _label(panels, strip, result, chosen)
     return ax_
 
@@ -117,6 +117,4 @@ def _label(panels: _style.Panels, strip: "matplotlib.axes.Axes", result: xr.Data
     strip.set_ylabel("n")
     strip.set_xlabel(_text.label_of(result[TIME]))
     lines = [f"survival of {_text.count_text(result.attrs)}", "n: episodes at risk"]
-    if left_out := result.attrs.get(LEFT_OUT_ATTR):
-        lines.append(f"not shown: {left_out:,} whose start was not seen")
-    _text.write_title(panels, lines + _legend.left_out(chosen))
+    _text.write_title(panels, lines + _text.unseen_starts(result.attrs) + _legend.left_out(chosen))

@@ -1,0 +1,1 @@
+"""By what the steps of episodes stand side by side."""

@@ -1,0 +1,1 @@
+"""What `by=` and `groups=` mean, and where groups stand along an axis."""

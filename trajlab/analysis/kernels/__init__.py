@@ -1,0 +1,1 @@
+"""Kernels on plain arrays: nothing here knows a Dataset."""

@@ -1,0 +1,162 @@
+"""Shares of actions at their bounds, stacked."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from trajlab.analysis.action_saturation import Limits, grouped_saturation, saturation_fields
+from trajlab.analysis.bounds import PerComponent
+from trajlab.analysis.common import inner_dims, title_of
+from trajlab.analysis.grouping.cut import GroupsArgument
+from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.names import CLIPPED, COUNT, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
+from trajlab.plot import _legend, _panels, _style, _text
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+WIDTH = 0.8
+"""Of a bar, where the next one is 1 apart."""
+COLORS = {"low": 0, "high": 5}
+"""Which colours of the cycle the sides have; what is inside is grey."""
+
+
+def plot_action_saturation(
+    ds: xr.Dataset,
+    field: str = "action",
+    *,
+    low: PerComponent | None = None,
+    high: PerComponent | None = None,
+    tolerance: PerComponent = 0.0,
+    executed: str | None = None,
+    by: str | None = None,
+    groups: GroupsArgument = None,
+    ax: Any = None,
+    **kwargs: Any,
+) -> "matplotlib.axes.Axes | np.ndarray":
+    """Draw `action_saturation`: how often an action is at its low bound, inside, and at its high bound, stacked.
+
+    Without `by` there is a bar for each component. With it each component has a panel, and each group a bar. With
+    `executed` a diamond stands at `clipped`; `mean_difference`, in other units, is not drawn.
+
+    Parameters
+    ----------
+    ds, field, low, high, tolerance, executed, by, groups
+        As in `action_saturation`. The names of groups come with the number of transitions.
+    ax : Axes or sequence of Axes, optional
+        One, or with `by` one per component; without, a figure is made.
+    **kwargs
+        For the bars: `Axes.bar`.
+
+    Returns
+    -------
+    Axes or array of Axes
+        An array, in the order of the components, where there is more than one.
+
+    Raises
+    ------
+    KeyError, TypeError
+        As `action_saturation`.
+    ValueError
+        As `action_saturation`, and when with `by` the field has more than 24 components, or `ax` does not hold as many
+        Axes as there are panels.
+    """
+    ds, name, other = saturation_fields(ds, field, executed, by)
+    chosen = make_groups(ds, by, groups)
+    titles = _text.component_titles(ds, name)
+    if by is not None:
+        _style.check_panels(ds, name, len(titles))
+    result = grouped_saturation(ds, name, chosen, Limits(low, high, tolerance), other)
+    panels = _style.make_panels(len(titles) if by is not None else 1, ax, mend=_style.select_mend(ds, name))
+    counts, share, clipped = _bars(result, chosen, inner_dims(ds, name))
+    handles: dict[str, Any] = {}
+    for number, ax_ in enumerate(panels.axes):
+        if not counts[number].any():
+            _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            continue
+        names = titles if by is None else _legend.group_labels(chosen, counts[number].sum(axis=-1))
+        handles = _draw(ax_, names, share[number], None if clipped is None else clipped[number], kwargs)
+        _label(panels, number, title_of(ds, name) if by is None else _legend.groups_title(chosen, "transitions"))
+    if handles:
+        total = counts.sum(axis=tuple(range(counts.ndim - 1)))
+        texts = [f"{side} ({number:,})" for side, number in zip(SIDES, total, strict=True)]
+        texts = texts if panels.figure is not None else [*SIDES]  # Axes given are narrow
+        _legend.write_legend(panels, [*handles.values()], [*texts, CLIPPED][: len(handles)])
+    _panels.write_names(panels, titles, _title_lines(title_of(ds, name), result, chosen))
+    return panels.result()
+
+
+def _bars(
+    result: xr.Dataset, groups: Groups, inner: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return count and share (panel, bar, side) and `clipped` (panel, bar), None where there is none."""
+
+    def bars(key: str, last: tuple[str, ...]) -> np.ndarray:
+        values = _panels.by_component(result[key], groups, inner, last)
+        return values if groups.dims else values.swapaxes(0, 1)  # without groups each component is a bar
+
+    return bars(COUNT, (SIDE,)), bars(SHARE, (SIDE,)), bars(CLIPPED, ()) if CLIPPED in result else None
+
+
+def _draw(
+    ax: "matplotlib.axes.Axes",
+    names: list[str],
+    share: np.ndarray,
+    clipped: np.ndarray | None,
+    kwargs: dict[str, Any],
+) -> dict[str, Any]:
+    """Draw shares (bar, side) one on the other, and marks (bar,), sideways where names are long; return the artists."""
+    from matplotlib.patches import Rectangle
+
+    beside = 0.62 * _text.points_of("ytick.labelsize") * max(map(len, names))
+    sideways = _text.needs_sideways(ax, names) and beside < 0.6 * _text.size_of(ax)[0]
+    places, below = np.arange(len(share)), np.zeros(len(share))
+    handles: dict[str, Any] = {}
+    for side, height in zip(SIDES, np.nan_to_num(share).T, strict=True):
+        inside = side not in COLORS
+        look = {"color": _style.neutral(ax), "alpha": 0.25} if inside else {"color": _style.cycle(ax)[COLORS[side]]}
+        style = _style.merged(Rectangle, {"width": WIDTH, "linewidth": 0, **look}, kwargs)
+        if sideways:
+            handles[side] = ax.barh(places, height, height=style.pop("width"), left=below, **style)
+        else:
+            handles[side] = ax.bar(places, height, bottom=below, **style)
+        below = below + height
+    if clipped is not None:
+        style = {"color": ax.xaxis.label.get_color(), "markeredgecolor": ax.get_facecolor(), "markersize": 7}
+        at = (clipped, places) if sideways else (places, clipped)
+        (handles[CLIPPED],) = ax.plot(*at, linestyle="none", marker="D", zorder=4, clip_on=False, **style)
+    ends = -0.5 - (1 - WIDTH) / 2, len(share) - 0.5 + (1 - WIDTH) / 2
+    if sideways:
+        ax.set_ylim(*ends[::-1])
+        _text.label_rows(ax, places, names)
+    else:
+        ax.set_xlim(*ends)
+        _text.label_ticks(ax, places, names)
+    return handles
+
+
+def _label(panels: _style.Panels, number: int, label: str) -> None:
+    """Name both axes of a panel; in a figure of our own those at its left and at its bottom."""
+    ax = panels.axes[number]
+    sideways = ax.yaxis_inverted()
+    along: Any = ax.xaxis if sideways else ax.yaxis
+    (ax.set_xlim if sideways else ax.set_ylim)(0, 1)
+    along.set_ticks(np.linspace(0, 1, 5) if panels.figure is not None else [0, 0.5, 1])
+    _text.plain_shares(along)
+    share = "share of transitions"
+    if panels.is_left(number):
+        _text.write_ylabel(panels, ax, label if sideways else share)
+    if panels.is_bottom(number):
+        _text.write_xlabel(ax, share if sideways else label)
+
+
+def _title_lines(title: str, result: xr.Dataset, chosen: Groups) -> list[str]:
+    """Return what is drawn, between which bounds, of how many transitions."""
+    low, high, tolerance = (result.attrs[key] for key in ("low", "high", "tolerance"))
+    bounds = f"its bounds {low:g} and {high:g}" if isinstance(low, float) and isinstance(high, float) else "its bounds"
+    lines = [
+        f"{title} at {bounds}" + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
+        f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}",
+    ]
+    return lines + _text.not_shown(result.attrs) + _legend.left_out(chosen)
