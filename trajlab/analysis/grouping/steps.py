@@ -1,6 +1,7 @@
 """Groups of transitions by their step alone: ranges of steps, and parts of the episode."""
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -45,11 +46,19 @@ class PhaseOf:
 
     def __call__(self, batch: FlatBatch) -> np.ndarray:
         """Return the part of each transition (M,), -1 for none."""
-        length = self.length[batch.episode]
-        passed = (batch.time + 0.5) / np.maximum(length, 1)
-        part = np.searchsorted(self.ends, passed, side="right") - 1
-        part[(length == 0) | (part == len(self.ends) - 1)] = -1
+        part = np.full(len(batch.time), -1)
+        for first in self._first_steps:
+            part += batch.time >= batch.spread(first)
+        if self.ends[-1] < 1:
+            part[part == len(self.ends) - 1] = -1
         return part
+
+    @functools.cached_property
+    def _first_steps(self) -> list[np.ndarray]:
+        """The first step of each episode (episode,) whose middle is not before each end but that of the episode."""
+        never = np.iinfo(np.int64).max
+        steps = [np.ceil(end * self.length - 0.5).astype(np.int64) for end in self.ends if end < 1]
+        return [np.where(self.length > 0, step, never) for step in steps]
 
 
 def phase_ends(groups: Any) -> np.ndarray:
