@@ -57,7 +57,7 @@ class ConditionReader:
         """Take a condition; `what` names it in errors."""
         self._ds, self._condition, self._what = ds, condition, what
         self._num_nan = 0
-        first = self._evaluated(ds.isel({EPISODE: slice(0, 0)})) if callable(condition) else self._given(ds)
+        first = self._evaluated(_of_no_episode(ds)) if callable(condition) else self._given(ds)
         self._whole = first
         variable = first.variables[_HELD]
         self.dims = tuple(map(str, variable.dims[2:]))
@@ -144,6 +144,13 @@ def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:
         coords[ALIVE] = ds.variables[ALIVE]
         coords |= {AGENT: ds.variables[AGENT]} if AGENT in ds.coords else {}
     return xr.Dataset({_HELD: array.variable}, coords)
+
+
+def _of_no_episode(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without its episodes; nothing is read, which files may refuse where nothing is left."""
+    empty = ds.isel({EPISODE: slice(0, 0)})
+    fields = {name: v for name, v in empty.variables.items() if is_per_transition(v)}
+    return empty.assign({name: v.copy(data=np.zeros(v.shape, v.dtype)) for name, v in fields.items()})
 
 
 def named_conditions(conditions: Any) -> tuple[dict[str, Any], bool]:
