@@ -91,7 +91,13 @@ def test_entropy_within_episodes():
 
 @pytest.mark.parametrize(
     ("dtype", "values"),
-    [(bool, [False, True]), (np.uint8, [255, 0]), (np.int64, [-(2**62), 2**62]), ("<U5", ["brake", "go"])],
+    [
+        (bool, [False, True]),
+        (np.uint8, [255, 0]),
+        (np.int64, [-(2**62), 2**62]),
+        (np.uint64, [0, 1]),
+        ("<U5", ["brake", "go"]),
+    ],
 )
 def test_any_discrete_dtype(dtype, values):
     ds = actions(values, values[:1], dtype=dtype)
@@ -163,6 +169,9 @@ def test_of_no_episode(blank):
     assert result["entropy"].dims == ("episode",)
     assert result["n"].size == 0
     assert tl.action_entropy(blank, window=5)["n"].size == 0
+    pooled = tl.action_entropy(actions([0, 1], [0]).isel(episode=slice(0, 0)), window=3)
+    assert np.isnan(pooled["entropy"].values).all()
+    assert pooled["n"].values.tolist() == [0, 0]
 
 
 def test_what_is_refused():

@@ -92,5 +92,10 @@ def test_what_is_refused(ds):
         tl.action_raster(ds.assign(goal=(("episode", "axis"), np.zeros((6, 2)))), sort="goal")
     with pytest.raises(KeyError, match="no episode 9"):
         tl.action_raster(ds, episodes=[1, 9])
+    for wrong in (2.5, True, "3", [1.5], [[0]], {"a": 0}):
+        with pytest.raises(TypeError, match=r"episodes=.*; expected how many to take, or a list of their numbers$"):
+            tl.action_raster(ds, episodes=wrong)
+    with pytest.raises(TypeError, match=r"list of their numbers: ds\['episode'\]\[flags\]"):
+        tl.action_raster(ds, episodes=(ds["length"] > 2).values)
     with pytest.raises(ValueError, match="episodes=-1; expected how many"):
         tl.action_raster(ds, episodes=-1)

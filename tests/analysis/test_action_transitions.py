@@ -169,6 +169,13 @@ def test_the_first_of_a_pair_decides_its_group():
         assert got.sum() == sum(want.values())
 
 
+def test_the_second_of_a_pair_may_be_in_no_group():
+    ds = actions([0, 0, 1], [2])
+    result = tl.action_transitions(ds, by="time", groups={"early": [0, 1]})
+    assert result["value"].values.tolist() == [0, 1, 2]
+    assert result["count"].values.tolist() == [[[1, 1, 0], [0, 0, 0], [0, 0, 0]]]
+
+
 def test_episodes_in_no_group_are_left_out():
     ds = actions([0, 1], [7, 7], [1, 0], env=[0, 1, 2])
     result = tl.action_transitions(ds, by="env", groups={"some": [0, 2]})

@@ -186,6 +186,13 @@ def test_no_episode(blank):
         assert tl.event_times(make_dataset([]), "flag")["reached"].dtype == bool
 
 
+def test_steps_of_a_file_in_any_order(tmp_path):
+    climbing(4, 3).to_netcdf(tmp_path / "ds.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "ds.nc", engine="h5netcdf") as ds:
+        events = tl.event_times(ds.isel(time=[2, 0, 1, 3]), lambda ds: ds["height"] > 1)
+    assert events["event_time"].values.tolist() == [2, 2]
+
+
 def test_it_can_be_saved(tmp_path):
     events = tl.event_times(make_dataset([2, 3]), {"up": "flag"})
     events.to_netcdf(tmp_path / "e.nc", engine="h5netcdf")

@@ -52,6 +52,15 @@ def test_long_names_are_cut_but_not_to_the_same(ds):
     assert names[0] == "turn the l… → turn the l… → turn the r… → turn the l…"
 
 
+def test_long_names_that_differ_at_their_ends_leave_room_for_the_bars(ds):
+    labels = [f"a name that only its very last letter tells apart from others: {end}" for end in "abcd"]
+    ax = tl.plot_action_ngrams(ds, labels=labels)
+    ax.figure.canvas.draw()
+    assert all(text.get_window_extent().x0 >= 0 for text in ax.get_yticklabels())
+    names = [name for name, _, _ in drawn(ax)]
+    assert len(set(names)) == len(names)
+
+
 def test_a_panel_for_each_group_component_and_length():
     rows = [np.array([[0, 1], [1, 1], [1, 0]]), np.array([[1, 0], [1, 1], [0, 1]])]
     ds = recording(*rows, env=[0, 1], dims={"action": ["joint"]}, coords={"joint": ["hip", "knee"]})

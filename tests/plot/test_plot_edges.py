@@ -166,3 +166,15 @@ def test_a_derived_field_is_called_by_its_own_name():
     assert "speed of the cart" in tl.plot_state_trace(derived, "speed").get_ylabel()
     result = tl.action_histogram(derived.assign(is_far=(ds["obs"] > 1)), "is_far")
     assert result["value"].attrs["long_name"] == "is_far"
+
+
+def test_steps_are_not_looked_at_one_by_one(ds, monkeypatch):
+    def iter_bezier(*_, **__):
+        raise AssertionError("seconds for tens of thousands of steps")
+
+    monkeypatch.setattr("matplotlib.path.Path.iter_bezier", iter_bezier)
+    ax = tl.plot_state_trace(ds, "reward")
+    (strip,) = (other for other in ax.figure.axes if other.get_label() == "n")
+    assert strip.get_ylim() == (0, pytest.approx(2.2))
+    assert strip.dataLim.intervalx.tolist() == [-0.5, 2.5]
+    assert tl.plot_action_rates(ds).dataLim.bounds == (-0.5, 0, 3, 1)

@@ -135,7 +135,7 @@ def _pooled(counted: Counted, time: np.ndarray, window: int) -> Counted:
     last = np.searchsorted(time, time - window // 2 + window)
 
     def pooled(counts: np.ndarray, there: np.ndarray) -> np.ndarray:
-        table = counts.reshape(-1, len(time), *counts.shape[1:])
+        table = counts.reshape(len(counts) // len(time), len(time), *counts.shape[1:])
         until = np.concatenate([np.zeros_like(table[:, :1]), np.cumsum(table, axis=1)], axis=1)
         return np.where(there, (until[:, last] - until[:, first]).reshape(counts.shape), 0)
 

@@ -1,6 +1,5 @@
 """The actions of all episodes side by side, episodes in a telling order."""
 
-import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -53,7 +52,7 @@ def action_raster(
     KeyError
         When there is no such field, coordinate or episode.
     TypeError
-        When `labels` is a single text, or the reward is not a number.
+        When `labels` is a single text, the reward is not a number, or `episodes` are no whole numbers.
     ValueError
         When `ds` is not valid, what to sort by is not one value per episode, or `episodes` is negative.
 
@@ -115,12 +114,17 @@ def _chosen(numbers: np.ndarray, episodes: Any) -> np.ndarray:
     """Return the places of the episodes asked for among their numbers, ascending."""
     if episodes is None:
         return np.arange(len(numbers))
-    if not isinstance(episodes, Iterable):
-        count = operator.index(episodes)
+    problem = f"episodes={episodes!r}; expected how many to take, or a list of their numbers"
+    is_list = isinstance(episodes, Iterable) and not isinstance(episodes, str) and getattr(episodes, "ndim", 1) > 0
+    wanted = np.asarray(list(episodes) if is_list else episodes)
+    if wanted.ndim > 1 or (wanted.size and wanted.dtype.kind not in "iu"):
+        mend = ": ds['episode'][flags]" if wanted.dtype.kind == "b" and wanted.ndim else ""
+        raise TypeError(problem + mend)
+    if not wanted.ndim:
+        count = int(wanted)
         if count < 0:
-            raise ValueError(f"episodes={episodes}; expected how many to take, or a list of their numbers")
+            raise ValueError(problem)
         return evenly_spread(len(numbers), count)
-    wanted = np.asarray(list(episodes), np.int64)
     unknown = wanted[~np.isin(wanted, numbers)]
     if len(unknown):
         raise unknown_episode(int(unknown[0]), numbers)

@@ -169,6 +169,8 @@ def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -
         if int(values.min()) < first or int(values.max()) > last:
             raise UnlistedError
         if last - first == len(listed) - 1:
+            if values.dtype == np.uint64:
+                return (values - listed[0]).astype(np.int64)  # together with int64, uint64 would become float64
             return values if first == 0 else values.astype(listed.dtype) - listed[0]
         if last - first < MAX_LOOKED_UP:
             table = np.full(last - first + 1, -1)

@@ -61,7 +61,7 @@ class ConditionReader:
         self._ds, self._condition, self._what = ds, condition, what
         self._num_nan = 0
         self._name = self._field_of(ds, condition) if isinstance(condition, str) else _HELD
-        self._whole = self._evaluated(ds.isel({EPISODE: slice(0, 0)})) if callable(condition) else self._given(ds)
+        self._whole = self._evaluated(_of_no_episode(ds)) if callable(condition) else self._given(ds)
         variable = self._whole.variables[self._name]
         self.dims = tuple(map(str, variable.dims[2:]))
         self.shape = variable.shape[2:]
@@ -170,6 +170,13 @@ def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:
         coords[ALIVE] = ds.variables[ALIVE]
         coords |= {AGENT: ds.variables[AGENT]} if AGENT in ds.coords else {}
     return xr.Dataset({_HELD: array.variable}, coords)
+
+
+def _of_no_episode(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset without its episodes; nothing is read, which files may refuse where nothing is left."""
+    empty = ds.isel({EPISODE: slice(0, 0)})
+    fields = {name: v for name, v in empty.variables.items() if is_per_transition(v)}
+    return empty.assign({name: v.copy(data=np.zeros(v.shape, v.dtype)) for name, v in fields.items()})
 
 
 def named_conditions(conditions: Any) -> tuple[dict[str, Any], bool]:

@@ -46,7 +46,7 @@ def stack_areas(
     artists = []
     for top, color in zip(np.cumsum(share, axis=1).T, colors, strict=True):
         own = _style.merged(StepPatch, {"fill": True, "color": color, "linewidth": 0}, style)
-        artists.append(ax.stairs(top, edges, baseline=below, **own))
+        artists.append(add_steps(ax, top, edges, baseline=below, **own))
         below = top
     return artists
 
@@ -56,3 +56,23 @@ def scale_shares(panels: _style.Panels, ax: "matplotlib.axes.Axes") -> None:
     ax.set_ylim(0, 1)
     ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
     _text.plain_shares(ax.yaxis)
+
+
+def add_steps(
+    ax: "matplotlib.axes.Axes", values: np.ndarray, edges: np.ndarray, *, baseline: Any = 0, **style: Any
+) -> Any:
+    """Draw values (place,) as steps between edges (place + 1,) and return the artist, as `Axes.stairs` does.
+
+    That looks for limits along each step by itself, which takes seconds for tens of thousands of them.
+    """
+    from matplotlib.patches import StepPatch
+
+    own = {"linewidth": 0} if style.get("fill") else {"fill": False}
+    patch = StepPatch(values, edges, baseline=baseline, **{**own, **style})
+    heights = np.append(values, 0 if baseline is None else baseline).astype(np.float64)
+    low, high = np.fmin.reduce(heights), np.fmax.reduce(heights)
+    patch.sticky_edges.y.append(low)
+    ax.add_artist(patch)
+    ax.update_datalim([(edges[0], low), (edges[-1], high)])
+    ax.autoscale_view()
+    return patch

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trajlab.plot import _style, _text
+from trajlab.plot._areas import add_steps
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -47,9 +48,9 @@ def draw_counts(
     """Draw counts (group, place) between edges (place + 1,), as a filled area or a line for each group."""
     for count, look in zip(counts, looks, strict=True):
         if is_filled:
-            ax.stairs(count, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
+            add_steps(ax, count, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
-            ax.stairs(count, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
+            add_steps(ax, count, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
     scale_counts(ax, int(counts.max(initial=0)))
 
 

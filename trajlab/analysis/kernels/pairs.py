@@ -117,4 +117,6 @@ def _count(
     occurs[latest.reshape(-1)] = True
     last = last[last < rows - ahead]
     counts -= counted(last, last + ahead)
-    return counts.reshape(shape)[:groups], occurs
+    found = counts.reshape(shape)[:groups]
+    occurs |= np.any(found, axis=(0, 1, 2))  # the second one of a pair may itself be in no group
+    return found, occurs
