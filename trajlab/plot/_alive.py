@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
+MAX_SINGLE = 1000
+"""Of more places neighbours with equal counts are drawn as one: Matplotlib takes up to a second for 20,000 of them."""
+
+
 def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
     """Take a strip from the bottom of the Axes, and return it as Axes that share their x axis."""
     parent: Any = ax.get_figure(root=False)
@@ -46,14 +50,23 @@ def draw_counts(
 ) -> None:
     """Draw counts (group, place) between edges (place + 1,), as a filled area or a line for each group."""
     for count, look in zip(counts, looks, strict=True):
+        values, ends = _joined(count, edges)
         if is_filled:
-            ax.stairs(count, edges, fill=True, color=_style.neutral(ax), alpha=0.6)
+            ax.stairs(values, ends, fill=True, color=_style.neutral(ax), alpha=0.6)
         else:
-            ax.stairs(count, edges, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
+            ax.stairs(values, ends, baseline=None, color=look.color, linewidth=1.2, linestyle=look.linestyle)
     most = int(counts.max(initial=0))
     ax.set_ylim(0, max(most * 1.1, 1))
     ax.set_yticks([0, most] if most else [0])
     _text.plain_numbers(ax.yaxis)
+
+
+def _joined(count: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts (place,) and edges (place + 1,), with neighbours of equal counts as one where places are many."""
+    if len(count) <= MAX_SINGLE:
+        return count, edges
+    is_new = np.append(True, count[1:] != count[:-1])
+    return count[is_new], edges[np.append(is_new, True)]
 
 
 def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:
