@@ -9,6 +9,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
+from trajlab.analysis import lagged
 
 LENGTHS = [4, 1, 6, 2, 9, 3, 5]
 
@@ -234,3 +235,38 @@ def test_what_is_refused():
         tl.autocorrelation(make_dataset([2]), "rewrad")
     with pytest.raises(ValueError, match="'x' has the dim 'lag'.*ds.rename"):
         tl.autocorrelation(fields([[0, 1], [1, 0]], dims={"x": ["lag"]}), "x")
+
+
+def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
+    room = []
+    of = lagged.Layout.of
+
+    def measured(*args):
+        layout = of(*args)
+        room.append(int(layout.stops[-1]))
+        return layout
+
+    monkeypatch.setattr(lagged.Layout, "of", measured)
+    ds = make_dataset([700, *[3, 1, 2] * 60])
+    for by in (None, "env", "flag"):
+        room.clear()
+        result = tl.autocorrelation(ds, "reward", max_lag=699, by=by)
+        assert sum(room) < 10 * int(ds["length"].sum())
+        for group in range(result.sizes.get(by, 1)):
+            one = result if by is None else result.isel({by: group})
+            values = None if by is None else ds[by].values
+            member = (
+                (lambda e, place: True)
+                if by is None
+                else lambda e, p: (values[e] if by == "env" else values[e, p]) == group
+            )
+            for lag in (1, 2, 3, 650):
+                first, second = naive(ds, "reward", lag, member)
+                assert one["n"].sel(lag=lag) == len(first)
+                if len(set(first)) > 1 < len(set(second)):
+                    want = np.corrcoef(first, second)[0, 1]
+                    np.testing.assert_allclose(one["autocorrelation"].sel(lag=lag), want, atol=1e-9)
+
+
+def test_values_whose_squares_are_no_floats_leave_nan():
+    np.testing.assert_equal(correlation(fields([1e300, -1e300, 1e300, 0])), [np.nan] * 4)

@@ -214,3 +214,10 @@ def test_values_that_do_not_fit():
 def test_options_that_do_not_fit(options, error, message):
     with pytest.raises(error, match=message):
         tl.learning_curve(ragged.make_dataset([3, 1]), **options)
+
+
+def test_of_no_component():
+    ds = tl.from_episodes([{"reward": np.ones((2, 0))}, {"reward": np.ones((1, 0))}])
+    result = tl.learning_curve(ds, num_resamples=2)
+    assert result["estimate"].shape == (3, 1, 0)
+    assert result["n"].values.tolist() == [2]

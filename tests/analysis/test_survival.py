@@ -135,3 +135,12 @@ def test_level_has_to_be_between_0_and_1(confidence):
 def test_groups_are_of_episodes():
     with pytest.raises(ValueError, match="group by 'start_iteration'"):
         tl.survival(of_lengths([1]), by="iteration")
+
+
+def test_of_no_group():
+    ds = tl.from_episodes([{"reward": np.ones(2)}]).assign_coords(seed=("episode", [np.nan]))
+    with pytest.warns(UserWarning, match="in no group"):
+        result = tl.survival(ds, by="seed")
+    assert result["survival"].dims == ("seed", "time")
+    assert result["survival"].shape == result["n"].shape == (0, 3)
+    assert result["median"].shape == (0,)

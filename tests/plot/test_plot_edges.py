@@ -50,6 +50,49 @@ def test_no_time_step(by, ds):
         assert said(tl.plot_action_histogram(empty, by=by)) == [["no episodes"]]
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda ds: tl.plot_survival(ds, by="seed"),
+        lambda ds: tl.plot_outcomes(ds, by="seed"),
+        lambda ds: tl.plot_learning_curve(ds, by="seed", num_resamples=2),
+        lambda ds: tl.plot_state_histogram(ds, "action", over="seed"),
+        lambda ds: tl.plot_action_histogram(ds, by="seed"),
+    ],
+)
+def test_no_group_has_a_member(ds, draw):
+    (texts,) = said(draw(ds.isel(episode=[]).assign_coords(seed=("episode", np.zeros(0)))))
+    assert texts == ["no episodes"]
+    with pytest.warns(UserWarning, match="in no group"):
+        (texts,) = said(draw(ds.assign_coords(seed=("episode", [np.nan, np.nan]))))
+    assert texts in (["no episodes"], ["no values"])
+
+
+def test_no_action_is_counted(ds):
+    cut = tl.from_episodes([{"action": np.array([1, 0, 1])}], end_reason=["cut"])
+    assert said(tl.plot_action_histogram(cut, by="phase")) == [["no values"]]
+    with pytest.warns(UserWarning, match="NaN"):
+        assert said(tl.plot_action_histogram(ds.assign(action=ds["action"].where(False)))) == [["no values"]]
+
+
+def test_no_component_is_refused():
+    ds = tl.from_episodes([{"x": np.ones((2, 0)), "reward": np.ones((2, 0))}])
+    for draw in (tl.plot_action_histogram, tl.plot_state_histogram, tl.plot_autocorrelation, tl.plot_state_trace):
+        with pytest.raises(ValueError, match=r"'x' has components of shape \(0,\), so none to draw"):
+            draw(ds, "x")
+    with pytest.raises(ValueError, match="none to draw"):
+        tl.plot_learning_curve(ds, num_resamples=2)
+
+
+def test_strips_of_long_episodes_join_steps_with_equal_counts():
+    """Matplotlib looks at each step in Python: at 100,000 of them, for a minute."""
+    ds = tl.from_episodes([{"x": np.ones(3)}, {"x": np.ones(2000)}])
+    strips = [ax for ax in tl.plot_state_trace(ds, "x").figure.axes if ax.get_label() == "n"]
+    steps = strips[0].patches[0].get_data()
+    assert steps.values.tolist() == [2, 1]
+    assert steps.edges.tolist() == [-0.5, 2.5, 1999.5]
+
+
 def test_no_group_is_refused(ds):
     for plot in (tl.plot_action_histogram, tl.plot_state_trace):
         with pytest.raises(ValueError, match="groups={} names no group"):

@@ -17,7 +17,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.lagged_sums import LagSums, Layout
+from trajlab.analysis.kernels.lagged_sums import LagSums, Layout, alike_in_length
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
@@ -151,17 +151,23 @@ def _add(
     """Add one agent's rows of whole episodes, in the fast way where all of them are there and finite."""
     is_there = span.counts > 0
     counts = span.counts[is_there]
+    of_episode = None if groups.of_episode is None else groups.of_episode[span.episodes[is_there]]
     is_gapless = len(cells.labels) == 0 or cells.labels[-1] - cells.labels[0] == len(cells.labels) - 1
     with np.errstate(invalid="ignore", over="ignore"):
         is_finite = bool(np.isfinite(rows.sum()))
-    is_plain = is_gapless and is_finite and (present is None or bool(present.all()))
-    of_episode = None if groups.of_episode is None else groups.of_episode[span.episodes[is_there]]
-    if not (is_plain and groups.is_per_episode):
-        sums.add_rows(rows, Layout.of(counts, lags, None, span.time), groups.index(batch), present)
-    elif of_episode is None:
-        sums.add_episodes(rows, Layout.of(counts, lags))
-    elif (of_episode >= 0).any():
-        sums.add_episodes(rows, Layout.of(counts, lags, of_episode), np.repeat(of_episode, counts))
+    is_plain = is_gapless and is_finite and (present is None or bool(present.all())) and groups.is_per_episode
+    index = None if is_plain else groups.index(batch)
+    for chosen in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, lags):
+        mine, own = np.repeat(chosen, counts), counts[chosen]
+        with np.errstate(over="ignore", invalid="ignore"):  # of products of values beyond 1e150: they leave a NaN
+            if not is_plain:
+                layout = Layout.of(own, lags, None, span.time[mine])
+                sums.add_rows(rows[mine], layout, *(None if one is None else one[mine] for one in (index, present)))
+            elif of_episode is None:
+                sums.add_episodes(rows[mine], Layout.of(own, lags))
+            elif (of_episode[chosen] >= 0).any():
+                group = of_episode[chosen]
+                sums.add_episodes(rows[mine], Layout.of(own, lags, group), np.repeat(group, own))
 
 
 def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) -> xr.Dataset:

@@ -104,7 +104,8 @@ def grouped_survival(ds: xr.Dataset, groups: Groups, confidence: float) -> xr.Da
     members = [(group == code) & seen for code in range(groups.size)]
     steps = int(length[seen].max(initial=0)) + 1
     curves = [_curves(length[mine], is_end[mine], steps, confidence) for mine in members]
-    values, lower, upper, at_risk = (np.stack(arrays) for arrays in zip(*curves, strict=True))
+    values, lower, upper = np.array([curve[:3] for curve in curves]).reshape(groups.size, 3, steps).swapaxes(0, 1)
+    at_risk = np.array([curve[3] for curve in curves], np.int64).reshape(groups.size, steps)
     horizon = min((int(length[mine].max()) for mine in members if mine.any()), default=0)
     return _labelled(ds, groups, values, lower, upper, at_risk, horizon, int((~seen).sum()))
 

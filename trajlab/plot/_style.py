@@ -154,7 +154,11 @@ def size_of(
 
 
 def check_panels(ds: xr.Dataset, field: str, count: int) -> None:
-    """Raise ValueError when a field has more components than a figure has room for."""
+    """Raise ValueError when a field has no component, or more of them than a figure has room for."""
+    if not count:
+        raise ValueError(
+            f"{field!r} has components of shape {ds[field].shape[2:]}, so none to draw; expected at least 1"
+        )
     if count > MAX_PANELS:
         dim, size = ds[field].dims[-1], ds[field].shape[-1]
         shape = " x ".join(map(str, ds[field].shape[2:]))

@@ -172,7 +172,7 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
     """Write a text at places along x: level where there is room, else slanted, and only some where they are many."""
     points = points_of("xtick.labelsize")
     most = max(int(_width(ax) / (1.3 * points)), 2)
-    step = -(-len(labels) // most)
+    step = max(-(-len(labels) // most), 1)
     labels, places = list(labels)[::step], np.asarray(places)[::step]
     longest = max((len(line) for label in labels for line in label.split("\n")), default=0)
     ax.set_xticks(places, [safe(label) for label in labels])
@@ -190,7 +190,7 @@ def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str
 def label_rows(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
     """Write a text at places along y, only some where they are many."""
     most = max(int(size_of(ax)[1] / (1.3 * points_of("ytick.labelsize"))), 2)
-    step = -(-len(labels) // most)
+    step = max(-(-len(labels) // most), 1)
     ax.set_yticks(np.asarray(places)[::step], [safe(label) for label in list(labels)[::step]])
 
 

@@ -120,8 +120,8 @@ def _draw(
     kwargs: dict[str, Any],
 ) -> list[Any]:
     """Draw heights (group, place); return one artist per group."""
-    if not result.attrs[NUM_TRANSITIONS_ATTR]:
-        _text.write_empty(ax)
+    if not result[COUNT].values.any():
+        _text.write_empty(ax, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
         return []
     if BIN in result.dims:
         edges = np.append(result[BIN_LEFT].values, result[BIN_RIGHT].values[-1])

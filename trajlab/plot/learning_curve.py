@@ -107,6 +107,8 @@ def plot_learning_curve(
 
 
 def _check_panels(values: xr.DataArray, count: int) -> None:
+    if not count:
+        raise ValueError(f"{values.name!r} has components of shape {values.shape[1:]}, so none to draw")
     if count > _style.MAX_PANELS:
         shape = " x ".join(map(str, values.shape[1:]))
         raise ValueError(

@@ -60,7 +60,7 @@ def plot_survival(
     strip = split_strip(ax_)
     looks = _style.looks_of(ds, panels, chosen)
     time, lead = result[TIME].values, (chosen.size, result.sizes[TIME])
-    if result.attrs[NUM_EPISODES_ATTR]:
+    if result.attrs[NUM_EPISODES_ATTR] and chosen.size:
         curves = {key: result[key].values.reshape(lead) for key in (SURVIVAL, LOWER, UPPER)}
         lines = _draw(ax_, time, curves, result[MEDIAN].values.reshape(chosen.size), looks, kwargs)
         _write_legend(panels, chosen, lines, result, confidence)

@@ -76,7 +76,7 @@ def bootstrap(
         All NaN where there is no value, and the limits where there are not at least two to draw from.
     """
     estimate, lower, upper = np.full((3, len(STATISTICS), values.shape[1]), np.nan)
-    order = np.lexsort(values.T[::-1])
+    order = np.lexsort(values.T[::-1]) if values.shape[1] else np.arange(len(values))
     values = values[order]
     member, size = (None, len(values)) if cluster is None else _members(cluster[order])
     usable = np.flatnonzero(~np.isnan(values).any(axis=0)) if len(values) else np.zeros(0, np.intp)

@@ -1,6 +1,7 @@
 """Kernels for pairs of rows that are some steps apart: sums over all of those that lie in one episode."""
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -9,6 +10,8 @@ TILE = 2**13
 """Rows multiplied at once: they stay in the processor's cache, and OpenBLAS uses threads for more than 10,000 only."""
 ROUNDING = 1e-10
 """A variance that is a smaller part of the mean square is not told from rounding."""
+MAX_GAPS = 4
+"""Gaps may take so many times the room of the rows between them."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -60,6 +63,23 @@ class Layout:
         out = np.zeros(int(self.stops[-1]) + self.gap)
         out[self.place] = values
         return out
+
+
+def alike_in_length(lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """Yield which of some episodes (episode,) to lay out together, so that gaps up to `most` take little room.
+
+    These are all of them, unless a long one would give each of many short ones a gap of its own length.
+
+    >>> [chosen.tolist() for chosen in alike_in_length(np.array([100, 1, 1, 1, 1, 1]), 99)]
+    [[False, True, True, True, True, True], [True, False, False, False, False, False]]
+    """
+    gap = min(most, int(lengths.max(initial=1)) - 1)
+    if len(lengths) * gap <= MAX_GAPS * lengths.sum():
+        yield np.ones(len(lengths), bool)
+        return
+    size = np.frexp(lengths)[1]
+    for one in np.unique(size):
+        yield size == one
 
 
 class LagSums:
