@@ -218,6 +218,11 @@ def is_numeric(variable: xr.Variable) -> bool:
     return variable.dtype.kind in "biuf"
 
 
+def is_recorded_bool(variable: xr.Variable) -> bool:
+    """Say whether a field holds bools, or what `where` made of them, told without reading it."""
+    return variable.dtype == np.bool_ or shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?")) == np.bool_
+
+
 def as_text(values: np.ndarray) -> np.ndarray:
     """Return strings of any dtype, such as the objects that a file gives back, as fixed-width ones."""
     if values.dtype.kind == "U":
