@@ -199,12 +199,26 @@ def test_names_that_the_result_has():
         tl.align(DS.assign_coords(lag=("episode", [1, 2])), "high")
 
 
+def assert_counts_around(advice):
+    """Follow what an error says of how to count actions around an event."""
+    action = [np.array([5, 6, 7, 8]), np.array([5, 9])]
+    ds = tl.from_episodes([{"action": a, "up": a == up} for a, up in zip(action, (7, 0), strict=True)])
+    names = {"trajlab": tl, "ds": ds, "windows": tl.align(ds, "up")}
+    for line in advice.split("; "):
+        exec(f"counted = {line}" if line.startswith("trajlab.") else line, names)
+    counts = names["counted"]["count"].to_pandas()
+    assert {since: row[row > 0].to_dict() for since, row in counts.iterrows() if row.any()} == {
+        "-2": {5: 1}, "-1": {6: 1}, "0": {7: 1}, "1": {8: 1}
+    }  # fmt: skip
+
+
 def test_windows_are_not_aligned_again():
     aligned = tl.align(DS, "high")
     with pytest.raises(ValueError, match="aligned already"):
         tl.state_trace(aligned, "height", align="end")
-    with pytest.raises(ValueError, match="the dim 'time' is missing"):
+    with pytest.raises(ValueError, match="a Dataset of windows.*state_trace and plot_state_trace take it") as told:
         tl.survival(aligned)
+    assert_counts_around(str(told.value).partition("the event: ")[2])
     with pytest.raises(ValueError, match="has a value per transition"):
         tl.state_trace(aligned, "height", by="time")
     with pytest.raises(KeyError, match="Did you mean 'height'"):

@@ -58,9 +58,11 @@ def test_fields_in_a_role_and_single_components():
     ("label", "message"),
     [
         ("rewad", "no component 'rewad'. Did you mean 'reward'?"),
-        ("obs[z]", r"no component 'obs\[z\]'. Did you mean 'obs\[y\]'\? There are: 'obs\[x\]', 'obs\[y\]'\."),
+        ("obs[z]", r"no component 'obs\[z\]'\. There are: 'obs\[x\]', 'obs\[y\]'\."),
         ("obs", r"no component 'obs'.*There are: 'obs\[x\]', 'obs\[y\]'\."),
-        ("img[9,0]", r"'img\[0,0\]', 'img\[0,1\]', '...', 'img\[8,8\]'\."),
+        ("img[9,0]", r"'img\[9,0\]'\. There are 81, such as 'img\[0,0\]', 'img\[0,1\]', 'img\[0,2\]'\."),
+        ("img[0]", r"no component 'img\[0\]'\. There are 81"),
+        ("ob[y]", r"no component 'ob\[y\]'\. Did you mean 'obs\[y\]'\? There are 10, such as 'name', 'obs\[x\]'"),
         ("length", "no component 'length'"),
     ],
 )
@@ -74,3 +76,21 @@ def test_what_is_no_number(ds):
         components_of(ds, ["name"], "occupancy")
     with pytest.raises(TypeError, match="3 is no component; expected a label such as 'reward'"):
         tl.occupancy(ds, 3, "reward")
+
+
+@pytest.mark.parametrize("label", ["obs[y]", "one[0]", "pair[1,0]"])
+def test_a_component_where_a_whole_field_is_taken(ds, label):
+    field = label.partition("[")[0]
+    for call in (tl.state_trace, tl.state_histogram, tl.action_runs, lambda ds, name: tl.plot_overview(ds, state=name)):
+        with pytest.raises(KeyError, match="a whole field is taken here. Select its component first: ds") as told:
+            call(ds, label)
+    advice, named = str(told.value).partition("first: ")[2].split(", and name ")
+    (column,) = tl.stack_fields(eval(advice, {"ds": ds}), [eval(named)]).transpose("field", ...).values
+    np.testing.assert_array_equal(column, tl.stack_fields(ds, [field]).sel(field=label).values)
+
+
+def test_no_component_where_a_whole_field_is_taken(ds):
+    with pytest.raises(KeyError, match=r"Select components first, as in: ds.sel\({'axis': \['x'\]}\), and name 'obs'"):
+        tl.state_trace(ds, "obs[0]")
+    with pytest.raises(KeyError, match=r"no field 'reward\[0\]'. Did you mean 'reward'"):
+        tl.state_trace(ds, "reward[0]")

@@ -27,7 +27,7 @@ def lines_of(ax):
 
 
 def marks_of(ax):
-    names = {"o": "start", "s": "end", "x": "cut"}
+    names = {"o": "start", "s": "terminated", "^": "truncated", "D": "end", "x": "cut"}
     return {names[line.get_marker()]: line.get_xydata().tolist() for line in ax.lines}
 
 
@@ -35,9 +35,9 @@ def test_steps_up_to_the_final_observation(ds):
     ax = tl.plot_path(ds, "obs[0]", "obs[1]")
     assert lines_of(ax) == [[[0, 0], [1, 0]], [[1, 0], [1, 1]], [[1, 1], [2, 2]], [[5, 5], [6, 5]]]
     assert ax.collections[0].get_array().tolist() == [0, 1, 2, 0]
-    assert marks_of(ax) == {"start": [[0, 0], [5, 5]], "end": [[2, 2]], "cut": [[6, 5]]}
+    assert marks_of(ax) == {"start": [[0, 0], [5, 5]], "terminated": [[2, 2]], "cut": [[6, 5]]}
     (legend,) = ax.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["start (2)", "end (1)", "cut (1)"]
+    assert [text.get_text() for text in legend.get_texts()] == ["start (2)", "terminated (1)", "cut (1)"]
     assert [bar.get_ylabel() for bar in bars_of(ax)] == ["time [steps]"]
     assert ax.get_title() == "paths of 2 episodes (1 cut)"
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("obs[0]", "obs[1]")
@@ -53,13 +53,22 @@ def test_final_observations_that_are_not_known(ds):
     ds = ds.load()
     ds["final_known"].values[0] = False
     ax = tl.plot_path(ds, "obs[0]", "obs[1]")
-    assert marks_of(ax)["end"] == [[1, 1]]
+    assert marks_of(ax)["terminated"] == [[1, 1]]
     assert "final observation not known: 1" in ax.get_title()
+
+
+def test_each_end_has_a_mark_and_an_entry_of_its_own():
+    rows = [[[0, n], [1, n], [2, n]] for n in range(4)]
+    ax = tl.plot_path(recording(*rows, end_reason=["truncated", "terminated", "done", "cut"]), "obs[0]", "obs[1]")
+    ends = {mark: places for mark, places in marks_of(ax).items() if mark != "start"}
+    assert ends == {"terminated": [[2, 1]], "truncated": [[2, 0]], "end": [[2, 2]], "cut": [[2, 3]]}
+    texts = [text.get_text() for text in ax.figure.legends[0].get_texts()]
+    assert texts == ["start (4)", "terminated (1)", "truncated (1)", "end (1)", "cut (1)"]
 
 
 def test_of_another_field_there_is_no_final_value(ds):
     ax = tl.plot_path(ds, "obs[0]", "reward")
-    assert marks_of(ax)["end"] == [[1, 2]]
+    assert marks_of(ax)["terminated"] == [[1, 2]]
     assert "final" not in ax.get_title()
 
 
@@ -100,7 +109,7 @@ def test_every_form_draws_the_episodes_asked_for(form, tmp_path):
     assert sorted(lines_of(ax)) == sorted(rows.tolist() for rows in want)
     assert sorted(marks_of(ax)["start"]) == sorted(rows[0].tolist() for rows in want)
     assert marks_of(ax)["cut"] == [want[1][-1].tolist()]
-    assert "episodes 0, 2, 4 of 6 episodes (2 cut)" in ax.get_title()
+    assert "paths of episodes 0, 2, 4 (3 of 6 episodes, 2 cut)" in ax.get_title()
 
 
 def test_some_of_many_episodes():
@@ -110,7 +119,7 @@ def test_some_of_many_episodes():
     assert len(drawn) == 30
     assert (drawn[0], drawn[-1]) == (0, 99)
     assert ax.get_title() == "paths of 30 of 100 episodes"
-    assert "episode 99 of 100" in tl.plot_path(ds, "obs[0]", "obs[1]", episodes=[99]).get_title()
+    assert "episode 99 (1 of 100 episodes)" in tl.plot_path(ds, "obs[0]", "obs[1]", episodes=[99]).get_title()
     assert len(lines_of(tl.plot_path(ds, "obs[0]", "obs[1]", episodes=50))) == 50
     with pytest.raises(KeyError, match="100"):
         tl.plot_path(ds, "obs[0]", "obs[1]", episodes=[100])
@@ -120,11 +129,11 @@ def test_after_a_slice_of_time_only_neighbours_are_joined(ds):
     ax = tl.plot_path(ds.isel(time=[0, 2]), "obs[0]", "obs[1]")
     assert lines_of(ax) == [[[1, 1], [2, 2]], [[5, 5], [6, 5]]]
     assert ax.collections[1].get_offsets().tolist() == [[0, 0]]
-    assert marks_of(ax) == {"start": [[0, 0], [5, 5]], "end": [[2, 2]], "cut": [[6, 5]]}
+    assert marks_of(ax) == {"start": [[0, 0], [5, 5]], "terminated": [[2, 2]], "cut": [[6, 5]]}
     ax = tl.plot_path(ds.isel(time=slice(0, 2)), "obs[0]", "obs[1]")
     assert lines_of(ax) == [[[0, 0], [1, 0]], [[5, 5], [6, 5]]]
     assert ax.collections[1].get_offsets().tolist() == []
-    assert "end" not in marks_of(ax)
+    assert "terminated" not in marks_of(ax)
     assert "start" not in marks_of(tl.plot_path(ds.isel(time=slice(1, None)), "obs[0]", "obs[1]"))
 
 
@@ -151,15 +160,15 @@ def test_agents_end_where_they_are_done():
     world = make_world(20)
     ds = record(poisoned(world))
     ax = tl.plot_path(ds, "obs[scout,0]", "obs[scout,1]", episodes=len(ds["episode"]), color="0.5")
-    want, ends, cuts = [], [], []
+    want, ends = [], {"end": [], "terminated": [], "truncated": [], "cut": []}
     for one, reason in zip(live(world), ds["end_reason"].values, strict=True):
         lived = one.alive[:, 0]
         places = world.obs[one.rows, one.env, 0][lived].astype(float).tolist()
         want += [places] if len(places) > 1 else []
-        (cuts if lived[-1] and reason == "cut" else ends).append(places[-1])
+        ends[str(reason) if lived[-1] and reason != "done" else "end"].append(places[-1])
     assert sorted(lines_of(ax)) == sorted(want)
-    assert sorted(marks_of(ax)["end"]) == sorted(ends)
-    assert sorted(marks_of(ax).get("cut", [])) == sorted(cuts)
+    marks = {mark: sorted(places) for mark, places in marks_of(ax).items() if mark != "start"}
+    assert marks == {reason: sorted(places) for reason, places in ends.items() if places}
 
 
 def test_to_scale_where_units_are_the_same():

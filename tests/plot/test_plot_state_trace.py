@@ -176,6 +176,26 @@ def test_images_are_refused():
         tl.plot_state_trace(ds, "image")
 
 
+@pytest.mark.parametrize(
+    ("shape", "panels"),
+    [((84, 84), 9), ((10, 5), 15), ((5, 10), 20), ((8, 8, 3), 24), ((30,), 3), ((25, 1, 2), 6), ((2, 30, 30), 18)],
+)
+def test_the_advice_on_many_components_works(shape, panels):
+    ds = tl.from_episodes([{"reward": np.zeros((1, *shape))}])
+    for draw in (lambda ds: tl.plot_state_trace(ds, "reward"), tl.plot_learning_curve):
+        with pytest.raises(ValueError, match="components .* at most 24 are drawn.*Select some: ds.isel") as told:
+            draw(ds)
+        assert len(draw(eval(str(told.value).partition("Select some: ")[2], {"ds": ds}))) == panels
+
+
+def test_the_advice_on_a_single_panel_works():
+    ds = tl.from_episodes([{"x": np.zeros((1, 2, 3))}])
+    ax = plt.subplots()[1]
+    with pytest.raises(ValueError, match="there are 6 panels to draw.*or select components first: ds.isel") as told:
+        tl.plot_state_trace(ds, "x", ax=ax)
+    assert tl.plot_state_trace(eval(str(told.value).partition("first: ")[2], {"ds": ds}), "x", ax=ax) is ax
+
+
 def test_keywords_reach_the_line_of_the_mean():
     ax = tl.plot_state_trace(heights([1, 2]), "height", linewidth=5)
     assert [line.get_linewidth() for line in ax.lines] == [1, 5]

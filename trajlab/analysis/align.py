@@ -36,7 +36,7 @@ def align(
         `mask` tells where a transition of the episode stands, everywhere else is padding as in `ds`. What is known of
         each episode stays, and `event_time` is a coordinate. Episodes without the event are left out; the attribute
         `left_out` is their number. `state_trace` of it is the average around the event; other functions over episodes
-        and steps take `ds` itself.
+        and steps take `ds` itself, and may count by the steps since the event.
 
     Raises
     ------
@@ -54,6 +54,17 @@ def align(
     >>> aligned["height"].values
     array([[ 1.,  2.,  3.,  4.],
            [nan,  2.,  3.,  5.]])
+
+    Count the heights before the event, and from it on:
+
+    >>> near = ds.sel(episode=aligned.episode)
+    >>> near = near.assign(since=(near.time - aligned.event_time).T)
+    >>> sides = {"before": slice(-50, -1), "after": slice(0, 50)}
+    >>> tl.action_histogram(near, "height", bins=[0, 3, 6], by="since", groups=sides)["count"].to_pandas()
+    bin     1.5  4.5
+    since
+    before    4    0
+    after     0    5
     """
     validate(ds)
     _check_names(ds)

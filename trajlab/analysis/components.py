@@ -20,8 +20,11 @@ from trajlab.dataset.fields import (
 )
 from trajlab.dataset.flat import FlatBatch
 from trajlab.dataset.schema import validate
-from trajlab.errors import unknown_name
+from trajlab.errors import FriendlyKeyError, did_you_mean
 from trajlab.names import ITERATION
+
+MAX_NAMED = 3
+"""Of more components an error names the first so many."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,5 +157,16 @@ def _place(ds: xr.Dataset, field: str, label: str, base: str) -> int:
 
 
 def _unknown(label: str, labels: Sequence[str]) -> KeyError:
-    few = labels if len(labels) <= MAX_COMPONENTS else [*labels[:2], "...", labels[-1]]
-    return unknown_name("component", label, few)
+    """Return the KeyError for a label that is none of those there are, a few of which it names."""
+    some = ", ".join(map(repr, labels[:MAX_NAMED])) or "none"
+    there = f"There are: {some}." if len(labels) <= MAX_NAMED else f"There are {len(labels):,}, such as {some}."
+    return FriendlyKeyError(f"no component {label!r}.{did_you_mean(label, _similar(label, labels))} {there}")
+
+
+def _similar(label: str, labels: Sequence[str]) -> list[str]:
+    """Return the labels that may have been meant: places are numbers, of which no one resembles another."""
+    base, _, inner = label.partition("[")
+    alike = [known for known in labels if known.count(",") == label.count(",")]
+    if not any(known.startswith(f"{base}[") for known in labels):
+        return alike
+    return [known for known in alike if did_you_mean(inner, [known.partition("[")[2]]) and not inner[:1].isdigit()]

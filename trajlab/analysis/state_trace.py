@@ -70,7 +70,7 @@ def state_trace(
     quantiles : sequence of float or False, optional
         From 0 to 1, by default 0.1, 0.5 and 0.9; none of them (False or empty) is faster and needs no memory for
         the rows.
-    align : "start", "end", "fraction", or the times of an event
+    align : "start", "end", "fraction", the times of an event, or its condition
         By what the steps of episodes stand side by side.
 
         "end": by their last transition, at `lag` 0, what is before it at -1, -2, ... Only episodes that the
@@ -80,10 +80,11 @@ def state_trace(
         where transition `t` of `L` counts as far as it covers the part, from ``t / L`` to ``(t + 1) / L``: an
         episode shorter than the parts has a value in each, too, and all weigh the same everywhere.
 
-        The times of an event, as `event_times` returns them, or its condition (a function, or an array of bools): by
-        the event, at `lag` 0. Episodes that never reached it are left out.
+        The times of an event, as `event_times` returns them, or its condition (the name of a field of bools, a
+        function, or an array of bools): by the event, at `lag` 0. Episodes that never reached it are left out.
     window : (int, int), optional
-        Steps before and after an event, both with it; by default at most 50.
+        Steps before and after an event, both with it; by default at most 50. With ``align="end"`` steps before the
+        last transition, and 0 after it, as in ``(9, 0)``; by default all.
     parts : int, optional
         Into how many an episode is cut with ``align="fraction"``, by default 50.
 

@@ -10,7 +10,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.capture.convention import STANDARD_NAMES
 from trajlab.capture.tree import under
-from trajlab.errors import unknown_name
+from trajlab.errors import FriendlyKeyError, unknown_name
 from trajlab.padding import padding_value, shown_as
 
 MAX_COMPONENTS = 64
@@ -112,7 +112,31 @@ def resolve_field(ds: xr.Dataset, name: str) -> str:
     if name in ds.variables:
         dims = ", ".join(map(str, ds.variables[name].dims))
         raise unknown_name(f"field (it is a variable over ({dims}), not over (episode, time, ...))", name, known)
+    _refuse_component(ds, name)
     raise unknown_name("field", name, known)
+
+
+def _refuse_component(ds: xr.Dataset, name: str) -> None:
+    """Raise KeyError where a component of a field is named, or something like one."""
+    base = name.partition("[")[0]
+    if base == name or not (base in field_names(ds) or base in ROLES):
+        return
+    field = resolve_field(ds, base)
+    dims, shape = ds.variables[field].dims[2:], ds.variables[field].shape[2:]
+    if not component_count(ds.variables[field]) or not dims:
+        return
+    labels = component_labels(ds, field, base)
+    index = np.unravel_index(labels.index(name) if name in labels else 0, shape)
+    by_label = all(dim in ds.indexes for dim in dims)
+    chosen = {
+        str(dim): [ds[dim].values[place].item() if by_label else int(place)]
+        for dim, place in zip(dims, index, strict=True)
+    }
+    some = f"ds.{'sel' if by_label else 'isel'}({chosen!r})"
+    raise FriendlyKeyError(
+        f"no field {name!r}: a whole field is taken here. Select {'its component' if name in labels else 'components'} "
+        f"first{'' if name in labels else ', as in'}: {some}, and name {field!r}"
+    )
 
 
 def component_count(variable: xr.Variable) -> int:
@@ -216,6 +240,11 @@ def is_numeric(variable: xr.Variable) -> bool:
     if variable.dtype.kind == "O":
         return shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR)) == np.bool_
     return variable.dtype.kind in "biuf"
+
+
+def is_recorded_bool(variable: xr.Variable) -> bool:
+    """Say whether a field holds bools, or what `where` made of them, told without reading it."""
+    return variable.dtype == np.bool_ or shown_as(variable.attrs.get(names.RECORDED_DTYPE_ATTR, "?")) == np.bool_
 
 
 def as_text(values: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.fields import is_episode_field
 from trajlab.dataset.schema_values import deep_problems
+from trajlab.dataset.windows import is_windows
 from trajlab.errors import raise_all
 from trajlab.padding import padding_text, shown_as
 
@@ -16,6 +17,12 @@ _COORDS = dict.fromkeys(names.EPISODE_COORDS, _INT) | {
     names.START_SEEN: _BOOL,
     names.FINAL_KNOWN: _BOOL,
 }
+_WINDOWS = (
+    "this is a Dataset of windows, as trajlab.align makes it, with lag in place of time: trajlab.state_trace and "
+    "plot_state_trace take it, all else takes the Dataset ds that it was made from. To count actions around the event: "
+    "near = ds.sel(episode=windows.episode); trajlab.action_histogram("
+    "near.assign(since=(near.time - windows.event_time).T), by='since', groups=range(-5, 7))"
+)
 _MEND = "a plain xarray.concat does that where lengths differ; put recordings together with trajlab.concat"
 
 
@@ -38,7 +45,7 @@ def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
     Raises
     ------
     ValueError
-        Listing what is wrong, what was expected and the mend.
+        Listing what is wrong, what was expected and the mend; also for the windows that `align` makes.
     TypeError
         When `ds` is no Dataset.
 
@@ -51,6 +58,8 @@ def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
     Traceback (most recent call last):
     ValueError: not a Dataset of trajlab: a single episode was selected, ...
     """
+    if is_windows(ds):
+        raise ValueError(_WINDOWS)
     raise_all(find_problems(ds, deep=deep), "not a Dataset of trajlab")
 
 

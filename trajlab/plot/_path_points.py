@@ -11,7 +11,11 @@ from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.kernels.masks import either
 from trajlab.dataset.fields import final_fields
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.names import CUT, END_REASON, EPISODE, FINAL_KNOWN, LENGTH, START_SEEN
+from trajlab.names import CUT, END_REASON, EPISODE, FINAL_KNOWN, LENGTH, START_SEEN, TERMINATED, TRUNCATED
+
+START, END = "start", "end"
+MARKS = (START, TERMINATED, TRUNCATED, END, CUT)
+"""What paths are marked by: `END` where only that it is one is known, or an agent is done before its episode."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,14 +53,15 @@ class Points:
         return out
 
     def marks(self, ds: xr.Dataset) -> dict[str, np.ndarray]:
-        """Return at which points (M,) paths start, end, and are cut."""
+        """Return at which points (M,) each of `MARKS` stands."""
         is_first = (self.time == 0) & ds[START_SEEN].values[self.episode]
         is_last = np.append(self.episode[1:] != self.episode[:-1], np.ones(min(len(self.episode), 1), bool))
         is_last &= self.has_end[self.episode]
         lived = self.time >= ds[LENGTH].values[self.episode] - 1
-        is_cut = is_last & lived & (ds[END_REASON].values == CUT)[self.episode]
-        ok = self.is_finite
-        return {"start": is_first & ok, "end": is_last & ~is_cut & ok, "cut": is_cut & ok}
+        reason = np.where(lived, ds[END_REASON].values.astype(str)[self.episode], END)
+        reason[~np.isin(reason, MARKS)] = END
+        places = {START: is_first} | {mark: is_last & (reason == mark) for mark in MARKS[1:]}
+        return {mark: mine & self.is_finite for mark, mine in places.items()}
 
 
 def read_points(ds: xr.Dataset, place: Sequence[Component], color: Component | None) -> Points:

@@ -115,7 +115,7 @@ def make_panels(
 def select_mend(ds: xr.Dataset, field: str) -> str:
     """Return what to do about too few Axes for the components of a field; nothing where it has no components."""
     dims = ds[field].dims[2:]
-    return f"; or select components first: ds.isel({{{str(dims[-1])!r}: [0]}})" if dims else ""
+    return f"; or select components first: ds.isel({ {str(dim): [0] for dim in dims}!r})" if dims else ""
 
 
 def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,17 +155,36 @@ def size_of(
 
 def check_panels(ds: xr.Dataset, field: str, count: int) -> None:
     """Raise ValueError when a field has no component, or more of them than a figure has room for."""
+    variable = ds[field].variable
+    check_components(field, dict(zip(variable.dims[2:], variable.shape[2:], strict=True)), count)
+
+
+def check_components(name: str, inner: Mapping[Any, int], count: int) -> None:
+    """Raise ValueError when there is no component, or more than a figure has room for; `inner` are their dims' sizes."""
     if not count:
         raise ValueError(
-            f"{field!r} has components of shape {ds[field].shape[2:]}, so none to draw; expected at least 1"
+            f"{name!r} has components of shape {tuple(inner.values())}, so none to draw; expected at least 1"
         )
     if count > MAX_PANELS:
-        dim, size = ds[field].dims[-1], ds[field].shape[-1]
-        shape = " x ".join(map(str, ds[field].shape[2:]))
+        shape = " x ".join(map(str, inner.values()))
         raise ValueError(
-            f"{field!r} has {count} components ({shape}); at most {MAX_PANELS} are drawn, one panel each. "
-            f"Select some: ds.isel({{{dim!r}: {list(range(min(size, 3)))}}})"
+            f"{name!r} has {count} components ({shape}); at most {MAX_PANELS} are drawn, one panel each. "
+            f"Select some: ds.isel({some_components(inner)!r})"
         )
+
+
+def some_components(inner: Mapping[Any, int]) -> dict[str, list[int]]:
+    """Return a selection of as few components as there is room for: whole last dims, and some of those before.
+
+    >>> some_components({"row": 84, "column": 84}), some_components({"player": 10, "unit": 5})
+    ({'row': [0, 1, 2], 'column': [0, 1, 2]}, {'player': [0, 1, 2]})
+    """
+    room, chosen = MAX_PANELS, {}
+    for dim, size in reversed([*inner.items()]):
+        if size > room:
+            chosen[str(dim)] = [*range(min(room, 3))]
+        room //= len(chosen.get(str(dim), range(size))) or 1
+    return dict(reversed(chosen.items()))
 
 
 def is_dark(ax: "matplotlib.axes.Axes") -> bool:

@@ -83,7 +83,7 @@ def plot_learning_curve(
     interval = Interval(cluster, confidence, num_resamples, rng)
     ds, chosen, values = prepare_curve(ds, value, by, groups, incomplete, interval)
     titles = component_labels(values.to_dataset(), value) if values.ndim > 1 else [str(values.attrs["long_name"])]
-    _check_panels(values, len(titles))
+    _style.check_components(value, dict(zip(values.dims[1:], values.shape[1:], strict=True)), len(titles))
     result = grouped_curve(ds, values, chosen, incomplete, interval)
     panels = _style.make_panels(len(titles), ax)
     strips = [split_strip(ax_) for ax_ in panels.axes]
@@ -104,17 +104,6 @@ def plot_learning_curve(
         _legend.write_legend(panels, handles, [NAMES[statistic], f"{100 * confidence:g} % interval"][: len(handles)])
     _text.write_title(panels, _title_lines(result, cluster, incomplete) + _legend.left_out(chosen))
     return panels.result()
-
-
-def _check_panels(values: xr.DataArray, count: int) -> None:
-    if not count:
-        raise ValueError(f"{values.name!r} has components of shape {values.shape[1:]}, so none to draw")
-    if count > _style.MAX_PANELS:
-        shape = " x ".join(map(str, values.shape[1:]))
-        raise ValueError(
-            f"{values.name!r} has {count} components ({shape}); at most {_style.MAX_PANELS} are drawn, one panel each. "
-            f"Select some: ds.isel({{{values.dims[-1]!r}: [0, 1, 2]}})"
-        )
 
 
 def _draw(

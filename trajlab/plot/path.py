@@ -9,9 +9,9 @@ import xarray as xr
 from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
 from trajlab.dataset.fields import field_names
-from trajlab.names import EPISODE, FINAL_KNOWN, TIME
+from trajlab.names import CUT, EPISODE, FINAL_KNOWN, TERMINATED, TIME, TRUNCATED
 from trajlab.plot import _grid, _legend, _style, _text
-from trajlab.plot._path_points import Points, final_of, read_points
+from trajlab.plot._path_points import END, START, Points, final_of, read_points
 from trajlab.plot._single_episodes import choose_episodes
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_EPISODES = 30
 MAX_NAMED = 8
 """Up to so many episodes have their numbers in the title."""
-MARKERS = {"start": "o", "end": "s", "cut": "x"}
+MARKERS = {START: "o", TERMINATED: "s", TRUNCATED: "^", END: "D", CUT: "x"}
 
 
 def plot_path(
@@ -36,10 +36,11 @@ def plot_path(
     """Draw the paths of single episodes through two components of the state, coloured by time.
 
     A path goes from step to step, and where both components are of the observation on to the final one, if that is
-    known. Its first step has a circle, its last point a square, or a cross where the episode was cut. There is no mark
-    where the first step is not the episode's start (`start_seen` is False, or `time` was sliced), nor where the last
-    one is not its end. Steps whose neighbours are not in the Dataset are dots. NaN is not drawn, and neither are steps
-    of an agent that is done: where that is before the others are, its path ends with a square.
+    known. Its first step has a circle, and its last point a square where the episode terminated, a triangle where it
+    was truncated, a cross where it was cut, and a diamond where only that it ended is known. There is no mark where the
+    first step is not the episode's start (`start_seen` is False, or `time` was sliced), nor where the last one is not
+    its end. Steps whose neighbours are not in the Dataset are dots. NaN is not drawn, and neither are steps of an agent
+    that is done: where that is before the others are, its path ends with a diamond.
 
     Parameters
     ----------
@@ -107,14 +108,15 @@ def _is_component(ds: xr.Dataset, color: Any) -> bool:
 
 
 def _which(ds: xr.Dataset, which: np.ndarray) -> str:
-    """Return ``"30 of 2,000 episodes (400 cut)"``, with their numbers where they are few of more."""
+    """Return ``"30 of 2,000 episodes (400 cut)"``, or their numbers before that where they are few of more."""
     of_all = _text.count_text(made_by(ds, "plot_path", ""))
     if len(which) == ds.sizes[EPISODE]:
         return of_all
     if not 0 < len(which) <= MAX_NAMED:
         return f"{len(which):,} of {of_all}"
     numbers = ", ".join(str(number) for number in ds[EPISODE].values[which])
-    return f"episode{'' if len(which) == 1 else 's'} {numbers} of {of_all}"
+    of_all = of_all.replace(" (", ", ").removesuffix(")")
+    return f"episode{'' if len(which) == 1 else 's'} {numbers} ({len(which)} of {of_all})"
 
 
 def _draw_lines(ax: "matplotlib.axes.Axes", points: Points, color: Any, kwargs: dict[str, Any]) -> Any:
@@ -178,9 +180,9 @@ def _draw_marks(panels: _style.Panels, points: Points, part: xr.Dataset) -> None
     handles, texts = [], []
     for name, mine in points.marks(part).items():
         if mine.any():
-            face = ax.get_facecolor() if name == "start" else ink
+            face = ax.get_facecolor() if name == START else ink
             style: dict[str, Any] = {"markerfacecolor": face, "markeredgecolor": ink, "markersize": size, "zorder": 4}
-            style |= {"markeredgewidth": size / 3, "markersize": size + 1} if name == "cut" else {}
+            style |= {"markeredgewidth": size / 3, "markersize": size + 1} if name == CUT else {}
             handles += ax.plot(*points.places[mine].T, linestyle="none", marker=MARKERS[name], **style)
             texts.append(f"{name} ({mine.sum():,})")
     if handles:

@@ -70,6 +70,23 @@ def test_end_as_a_plain_loop(drawn, field, step):
     assert_as(tl.state_trace(ds, field, align="end"), naive(ds, field, at), "lag")
 
 
+def test_a_window_before_the_end():
+    ds = heights([1, 2, 3], [7, 9])
+    whole = tl.state_trace(ds, "height", align="end")
+    for window in ((1, 0), (1,)):
+        xr.testing.assert_identical(tl.state_trace(ds, "height", align="end", window=window), whole.isel(lag=[1, 2]))
+    far = tl.state_trace(ds, "height", align="end", window=(4, 0))
+    assert far["lag"].values.tolist() == [-4, -3, -2, -1, 0]
+    assert far["n"].values.tolist() == [0, 0, 1, 2, 2]
+    assert tl.plot_state_trace(ds, "height", align="end", window=(1, 0)).get_lines()[-1].get_xdata().tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("window", [(1, 2), (-1, 0), (1, 0, 0), (1.5, 0), 3])
+def test_windows_that_are_none_before_the_end(window):
+    with pytest.raises(ValueError, match=r"expected, with align='end', whole steps before .* as in \(20, 0\)"):
+        tl.state_trace(heights([1, 2]), "height", align="end", window=window)
+
+
 # By fraction
 
 
@@ -190,6 +207,28 @@ def test_times_are_found_by_label():
         tl.state_trace(ds, "height", align=times.sel(episode=[0, 2]))
 
 
+def test_by_the_name_of_a_field_of_bools():
+    ds = tl.from_episodes(
+        [{"height": np.arange(4.0), "high": np.arange(4) > 1}, {"height": np.arange(2.0), "high": np.zeros(2, bool)}]
+    )
+    want = tl.state_trace(ds, "height", align=tl.event_times(ds, "high"))
+    xr.testing.assert_identical(tl.state_trace(ds, "height", align="high"), want)
+    assert want["lag"].values.tolist() == [-2, -1, 0, 1]
+    xr.testing.assert_identical(
+        tl.state_trace(ds.assign(high=ds["high"].where(ds["mask"])), "height", align="high"), want
+    )
+    with pytest.raises(ValueError, match="condition 'height' has dtype float64; expected bools"):
+        tl.state_trace(ds, "height", align="height")
+    with pytest.raises(ValueError, match="the name of a field of bools: 'high'. Did you mean 'high'"):
+        tl.state_trace(ds, "height", align="hihg")
+
+
+@pytest.mark.filterwarnings("ignore:no episode")
+@pytest.mark.parametrize("align", ["high", lambda ds: ds["high"]])
+def test_no_episode_of_which_to_ask_for_an_event(align):
+    assert tl.state_trace(tl.from_episodes([]), "height", align=align)["n"].values.tolist() == [0]
+
+
 # What holds for all of them
 
 ALIGNED = {
@@ -253,7 +292,7 @@ def test_the_result_can_be_saved(how, tmp_path):
     [
         ({"align": "ends"}, ValueError, "align='ends'; expected one of .* Did you mean 'end'"),
         ({"align": 3}, TypeError, "expected the times of an event.*got int"),
-        ({"window": (1, 1)}, ValueError, r"window=\(1, 1\) goes with the times of an event"),
+        ({"window": (1, 1)}, ValueError, r"window=\(1, 1\) goes with align=.end., or with the times of an event"),
         ({"parts": 4, "align": "end"}, ValueError, "parts=4 goes with align='fraction'"),
         ({"parts": 0, "align": "fraction"}, ValueError, "parts=0; expected at least 1"),
     ],

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import xarray as xr
@@ -15,10 +15,10 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups, make_groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.fields import resolve_field
+from trajlab.dataset.fields import field_names, is_per_transition, is_recorded_bool, resolve_field
 from trajlab.dataset.schema import require_whole
 from trajlab.dataset.windows import as_steps, is_windows
-from trajlab.errors import check_option
+from trajlab.errors import did_you_mean
 from trajlab.names import (
     ALIGN_ATTR,
     COMPLETE,
@@ -37,7 +37,7 @@ WINDOW = (50, 50)
 PARTS = 50
 """Into so many an episode is cut where no number is given."""
 
-AlignArgument = Align | xr.Dataset | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
+AlignArgument = str | xr.Dataset | xr.DataArray | Callable[[xr.Dataset], xr.DataArray]
 WindowArgument = Sequence[int] | None
 
 
@@ -63,26 +63,42 @@ def choose_alignment(
     ValueError, TypeError
         When an argument does not fit.
     """
-    kind = align if isinstance(align, str) else "event"
-    if isinstance(align, str):
-        check_option("align", align, Align)
+    kind = _kind_of(ds, align)
     if is_windows(ds):
         if kind != "start" or window is not None or parts is not None:
             raise ValueError("the Dataset is aligned already; expected no align=, window= or parts=")
         return ds, InWindows.of(ds), {ALIGN_ATTR: "event", LEFT_OUT_ATTR: int(ds.attrs.get(LEFT_OUT_ATTR, 0))}
-    if window is not None and kind != "event":
-        raise ValueError(f"window={window!r} goes with the times of an event: align=tl.event_times(ds, condition)")
+    if window is not None and kind not in ("event", "end"):
+        raise ValueError(
+            f"window={window!r} goes with align='end', or with the times of an event: align=tl.event_times(ds, "
+            "condition)"
+        )
     if parts is not None and kind != "fraction":
         raise ValueError(f"parts={parts!r} goes with align='fraction'")
     if kind == "start":
         return ds, FromStart.of(ds), {}
     if kind == "end":
-        chosen, alignment, left_out = _at_end(ds)
+        chosen, alignment, left_out = _at_end(ds, window)
     elif kind == "fraction":
         chosen, alignment, left_out = _in_parts(ds, name, parts)
     else:
         chosen, alignment, left_out = _at_event(ds, event_origins(ds, align, "align="), window)
     return chosen, alignment, {ALIGN_ATTR: kind, LEFT_OUT_ATTR: left_out}
+
+
+def _kind_of(ds: xr.Dataset, align: Any) -> str:
+    """Return what a trace is aligned by: an option of `Align`, or "event", whose condition a field may be."""
+    if not isinstance(align, str) or align in get_args(Align):
+        return align if isinstance(align, str) else "event"
+    steps = as_steps(ds)
+    if not ds.sizes[EPISODE] or (align in steps.variables and is_per_transition(steps.variables[align])):
+        return "event"  # a field that does not hold bools is refused where it is read
+    flags = [name for name in field_names(steps) if is_recorded_bool(steps.variables[name])]
+    there = f"{', '.join(map(repr, flags))}" if flags else "none here"
+    raise ValueError(
+        f"align={align!r}; expected one of {', '.join(map(repr, get_args(Align)))}, the times of an event, or the name "
+        f"of a field of bools: {there}.{did_you_mean(align, [*get_args(Align), *flags])}"
+    )
 
 
 def _in_parts(ds: xr.Dataset, name: str, parts: Any) -> tuple[xr.Dataset, Alignment, int]:
@@ -106,13 +122,30 @@ def check_window(window: Any) -> tuple[int, int] | None:
     return before, after
 
 
-def _at_end(ds: xr.Dataset) -> tuple[xr.Dataset, Alignment, int]:
+def _check_end_window(window: Any) -> int | None:
+    """Return how many steps before the last transition are meant; None for all."""
+    if window is None:
+        return None
+    try:
+        before, *after = (operator.index(steps) for steps in window)
+    except (TypeError, ValueError):
+        before, after = -1, []
+    if before < 0 or after not in ([], [0]):
+        raise ValueError(
+            f"window={window!r}; expected, with align='end', whole steps before the last transition and 0 after it, as "
+            "in (20, 0)"
+        )
+    return before
+
+
+def _at_end(ds: xr.Dataset, window: Any) -> tuple[xr.Dataset, Alignment, int]:
     """Return the episodes that the environment ended, aligned by their last transition."""
     chosen, left_out = _chosen(ds, ds[END_REASON].values.astype(str) != CUT)
     cells = Cells.of(chosen)
     origin = chosen[LENGTH].values.astype(np.int64) - 1
     first = cells.labels[0] if len(cells.labels) else 0
-    lags = np.arange(min(int(first - origin.max(initial=0)), 0), 1)
+    before = _check_end_window(window)
+    lags = np.arange(min(int(first - origin.max(initial=0)), 0) if before is None else -before, 1)
     return chosen, FromEvent(cells, origin, lags, "steps to the end"), left_out
 
 
@@ -157,6 +190,8 @@ def event_origins(ds: xr.Dataset, events: Any, what: str) -> np.ndarray:
     """
     is_array = isinstance(events, xr.DataArray)
     if isinstance(events, str) or (is_array and TIME in events.dims) or (callable(events) and not is_array):
+        if not ds.sizes[EPISODE]:  # of a recorder that was off, which has no field to ask
+            return np.zeros(0)
         events = event_times(ds, events)
     times = _single_event(events, what)
     numbers = ds[EPISODE].values
