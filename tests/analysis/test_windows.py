@@ -203,9 +203,11 @@ def test_windows_are_not_aligned_again():
     aligned = tl.align(DS, "high")
     with pytest.raises(ValueError, match="aligned already"):
         tl.state_trace(aligned, "height", align="end")
-    with pytest.raises(ValueError, match="the dim 'time' is missing"):
+    with pytest.raises(ValueError, match="it holds windows around an event, .* use the Dataset"):
         tl.survival(aligned)
     with pytest.raises(ValueError, match="has a value per transition"):
         tl.state_trace(aligned, "height", by="time")
+    with pytest.raises(ValueError, match="by='iteration' has a value per transition; .* group by 'start_iteration'"):
+        tl.state_trace(aligned, "height", by="iteration")
     with pytest.raises(KeyError, match="Did you mean 'height'"):
         tl.state_trace(aligned, "heigth")

@@ -95,7 +95,12 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
 
 
 def _single_problem(ds: xr.Dataset) -> str | None:
-    """Return the problem of a Dataset from which one episode or one step was taken."""
+    """Return the problem of a Dataset from which one episode or one step was taken, or of one of windows."""
+    if names.MASK in ds.coords and ds[names.MASK].dims == (names.EPISODE, names.LAG):
+        return (
+            "it holds windows around an event, as trajlab.align makes them, which state_trace and its plot take. For "
+            "all else use the Dataset that they were made from"
+        )
     for dim, view in ((names.EPISODE, "trajlab.episode(ds, {})"), (names.TIME, "")):
         if dim not in ds.dims and dim in ds.coords and ds[dim].ndim == 0:
             label = ds[dim].values.item()
