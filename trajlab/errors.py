@@ -10,6 +10,12 @@ PASSED_OVER = frozenset({"trajlab", "xarray", "numpy", "jaxtyping", "beartype"})
 """Packages whose lines no warning is for."""
 
 
+def require_text(argument: str, value: Any, what: str) -> None:
+    """Raise TypeError where an argument that takes a name, of `what`, is no text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{argument}={value!r}; expected the name of {what}, a text")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'action'?"` for a `name` that resembles a known one, else `""`."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

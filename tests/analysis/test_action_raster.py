@@ -92,6 +92,8 @@ def test_what_is_refused(ds):
         tl.action_raster(ds.assign(goal=(("episode", "axis"), np.zeros((6, 2)))), sort="goal")
     with pytest.raises(KeyError, match="no episode 9"):
         tl.action_raster(ds, episodes=[1, 9])
+    with pytest.raises(TypeError, match="sort=5; expected the name of a coordinate over episode"):
+        tl.action_raster(ds, sort=5)
     for wrong in (2.5, True, "3", [1.5], [[0]], {"a": 0}):
         with pytest.raises(TypeError, match=r"episodes=.*; expected how many to take, or a list of their numbers$"):
             tl.action_raster(ds, episodes=wrong)

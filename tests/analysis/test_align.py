@@ -221,5 +221,7 @@ def test_windows_are_not_aligned_again():
     assert_counts_around(str(told.value).partition("the event: ")[2])
     with pytest.raises(ValueError, match="has a value per transition"):
         tl.state_trace(aligned, "height", by="time")
+    with pytest.raises(ValueError, match="by='iteration' has a value per transition; .* group by 'start_iteration'"):
+        tl.state_trace(aligned, "height", by="iteration")
     with pytest.raises(KeyError, match="Did you mean 'height'"):
         tl.state_trace(aligned, "heigth")

@@ -226,7 +226,7 @@ def test_nothing_is_warned_of_on_good_data():
         tl.state_trace(make_dataset([3, 2, 5]), "obs", by="env")
 
 
-@pytest.mark.parametrize("quantiles", [(1.5,), (-0.1,), (0.5, 0.5), np.array([[0.5]])])
+@pytest.mark.parametrize("quantiles", [(1.5,), (-0.1,), (0.5, 0.5), np.array([[0.5]]), "half", True, 0.5])
 def test_quantiles_that_are_none(quantiles):
     with pytest.raises(ValueError, match=r"quantiles=.*expected"):
         tl.state_trace(make_dataset([2]), "obs", quantiles=quantiles)

@@ -98,3 +98,12 @@ def test_texts_do_not_overlap(ds):
     boxes = [text.get_window_extent() for ax in axes for text in (ax.title, *ax.get_yticklabels())]
     boxes += [bar_of(axes[0]).get_window_extent(), axes[0].figure._suptitle.get_window_extent()]
     assert not [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.overlaps(b)]
+
+
+def test_dots_of_many_actions_do_not_hide_each_other():
+    few, many = (tl.from_episodes([{"action": np.arange(n)}]) for n in (3, 60))
+    sizes = [tl.plot_action_runs(ds).lines[0].get_markersize() for ds in (few, many)]
+    assert sizes[0] == 5
+    ax = plt.gcf().axes[0]
+    height = ax.get_window_extent().height * 72 / ax.figure.dpi
+    assert 1.5 <= sizes[1] <= height / 60

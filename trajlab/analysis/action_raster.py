@@ -11,7 +11,7 @@ from trajlab.analysis.common import evenly_spread, field_of, made_by
 from trajlab.analysis.episode_values import episode_values
 from trajlab.analysis.labels import LabelsArgument, check_labels
 from trajlab.dataset.views import unknown_episode
-from trajlab.errors import unknown_name
+from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, LENGTH, RETURN, SORT_ATTR, TIME
 
 
@@ -80,15 +80,16 @@ def raster_attrs(ds: xr.Dataset, name: str, order: np.ndarray, sort: str | None)
     return made_by(chosen, "action_raster", name) | {SORT_ATTR: sort or EPISODE}
 
 
-def order_of(ds: xr.Dataset, sort: str | None, episodes: Any) -> tuple[np.ndarray, xr.DataArray]:
+def order_of(ds: xr.Dataset, sort: Any, episodes: Any) -> tuple[np.ndarray, xr.DataArray]:
     """Return the positions of the episodes asked for, sorted, and what all are sorted by, (episode,)."""
     key = ds[EPISODE] if sort is None else _key(ds, sort)
     order = np.arange(len(key)) if sort is None else _ascending(key.values)
     return order[_chosen(ds[EPISODE].values[order], episodes)], key
 
 
-def _key(ds: xr.Dataset, sort: str) -> xr.DataArray:
+def _key(ds: xr.Dataset, sort: Any) -> xr.DataArray:
     """Return what to sort by, (episode,)."""
+    require_text("sort", sort, "a coordinate over episode")
     if sort not in ds.variables and sort != RETURN:
         known = [RETURN, *(str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,))]
         raise unknown_name("coordinate over episode to sort by", sort, dict.fromkeys(known))

@@ -13,6 +13,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.dataset.windows import is_windows
+from trajlab.errors import require_text
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -35,10 +36,10 @@ from trajlab.names import (
 
 def field_of(
     ds: xr.Dataset,
-    name: str,
+    name: Any,
     *,
     like: type[np.generic] = np.float64,
-    along: str | Sequence[str | None] | None = None,
+    along: Any = None,
 ) -> tuple[xr.Dataset, str]:
     """Return the Dataset, once it has what every analysis needs, and the field of it that `name` means.
 
@@ -52,9 +53,12 @@ def field_of(
         When `ds` is not of schema 1.
     KeyError
         When there is no such field.
+    TypeError
+        When `name` is no text.
     """
     validate(ds)
-    wanted = [along] if isinstance(along, str) else along or []
+    require_text("field", name, "a field")
+    wanted = [along] if isinstance(along, str) else along if isinstance(along, Sequence) else []
     ds = filled(ds, {name: like}, *wanted)
     return ds, resolve_field(ds, name)
 

@@ -125,9 +125,7 @@ def state_trace(
     return grouped_trace(ds, name, trace_groups(ds, by, groups), quantiles, alignment).assign_attrs(attrs)
 
 
-def grouped_trace(
-    ds: xr.Dataset, name: str, groups: Groups, quantiles: Numbers | Literal[False] | None, alignment: Alignment
-) -> xr.Dataset:
+def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Any, alignment: Alignment) -> xr.Dataset:
     """Return `state_trace` of the field called `name` for groups and an alignment that were made already."""
     levels = _check_quantiles(quantiles)
     require_numeric(ds[name].variable, name, "state_trace")
@@ -153,9 +151,11 @@ def _check_groups(groups: Groups, alignment: Alignment) -> None:
 
 def _check_quantiles(quantiles: Any) -> np.ndarray:
     given = DEFAULT_QUANTILES if quantiles is None else () if quantiles is False else quantiles
-    levels = np.asarray(given, np.float64)
-    if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
+    levels = np.asarray(given)
+    are_numbers = levels.ndim == 1 and (levels.dtype.kind in "iuf" or not levels.size)
+    if not are_numbers or not ((levels >= 0) & (levels <= 1)).all():
         raise ValueError(f"quantiles={quantiles!r}; expected numbers from 0 to 1, or False for none")
+    levels = levels.astype(np.float64)
     if len(np.unique(levels)) < len(levels):
         raise ValueError(f"quantiles={quantiles!r}; expected each only once")
     return levels

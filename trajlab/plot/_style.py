@@ -160,7 +160,7 @@ def check_panels(ds: xr.Dataset, field: str, count: int) -> None:
 
 
 def check_components(name: str, inner: Mapping[Any, int], count: int) -> None:
-    """Raise ValueError when there is no component, or more than a figure has room for; `inner` are their dims' sizes."""
+    """Raise ValueError when there is no component, or more than a figure has room for; `inner` has dims' sizes."""
     if not count:
         raise ValueError(
             f"{name!r} has components of shape {tuple(inner.values())}, so none to draw; expected at least 1"

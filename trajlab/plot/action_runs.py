@@ -22,6 +22,8 @@ WIDTH, PANEL_WIDTH = 6.4, 4.0
 """Inches of a figure with a single panel, and of one of several."""
 MAX_ROWS = 20
 """A figure does not grow with more actions than this."""
+DOT = (1.5, 5.0)
+"""Points of a dot: in narrow rows it is not wider than a row, as far as it then can be seen."""
 LONG = 40
 """Where runs are longer than this, lengths stand on a logarithmic scale."""
 SHARE_TEXT = "share of runs at least so long"
@@ -128,8 +130,9 @@ def _draw(
         if _style.is_dark(ax):
             ax.set_facecolor("0.35")  # the shares of the longest runs are as dark
         maps.append(ax.pcolormesh(edges, np.append(-0.5, rows + 0.5), shares[number], **style))
-        dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "color": "white"}
-        ax.plot(mean[number], rows, markeredgecolor="black", markeredgewidth=0.8, zorder=3, **dots)
+        points = float(np.clip(0.8 * _text.size_of(ax)[1] / len(rows), *DOT))
+        dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": points, "color": "white"}
+        ax.plot(mean[number], rows, markeredgecolor="black", markeredgewidth=0.16 * points, zorder=3, **dots)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))

@@ -292,6 +292,7 @@ def test_the_result_can_be_saved(how, tmp_path):
     [
         ({"align": "ends"}, ValueError, "align='ends'; expected one of .* Did you mean 'end'"),
         ({"align": 3}, TypeError, "expected the times of an event.*got int"),
+        ({"align": None}, TypeError, "^align=: expected the times of an event.*got NoneType"),
         ({"window": (1, 1)}, ValueError, r"window=\(1, 1\) goes with align=.end., or with the times of an event"),
         ({"parts": 4, "align": "end"}, ValueError, "parts=4 goes with align='fraction'"),
         ({"parts": 0, "align": "fraction"}, ValueError, "parts=0; expected at least 1"),

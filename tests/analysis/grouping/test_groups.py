@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ragged import make_dataset
 from strategies import examples
 
+import trajlab as tl
 from trajlab.analysis.grouping.cut import cut_values
 from trajlab.analysis.grouping.groups import make_groups
 
@@ -205,3 +206,24 @@ def test_a_name_that_results_use_is_refused():
 def test_groups_without_by_are_refused():
     with pytest.raises(ValueError, match="groups=3 needs by="):
         make_groups(make_dataset([1]), None, 3)
+
+
+@pytest.mark.parametrize("by", [["env"], 5, True])
+def test_by_is_a_name(by):
+    ds = tl.from_episodes([{"action": np.array([0, 1])}])
+    with pytest.raises(TypeError, match=r"by=.*; expected the name of a coordinate or variable, a text"):
+        tl.action_runs(ds, by=by)
+    with pytest.raises(TypeError, match=r"by=.*; expected the name of a coordinate over episode, a text"):
+        tl.milestones(ds, lambda ds: ds["action"] > 0, by=by)
+
+
+@pytest.mark.parametrize("field", [["action"], 5, None])
+def test_a_field_is_a_name(field):
+    with pytest.raises(TypeError, match=r"field=.*; expected the name of a field, a text"):
+        tl.action_runs(tl.from_episodes([{"action": np.array([0, 1])}]), field)
+
+
+@pytest.mark.parametrize("by", ["env", "time", "phase"])
+def test_true_is_no_number_of_groups(by):
+    with pytest.raises(TypeError, match="groups=True; "):
+        tl.action_runs(tl.from_episodes([{"action": np.array([0, 1])}]), by=by, groups=True)

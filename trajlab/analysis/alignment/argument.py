@@ -82,7 +82,7 @@ def choose_alignment(
     elif kind == "fraction":
         chosen, alignment, left_out = _in_parts(ds, name, parts)
     else:
-        chosen, alignment, left_out = _at_event(ds, event_origins(ds, align, "align="), window)
+        chosen, alignment, left_out = _at_event(ds, event_origins(ds, align, "align=: "), window)
     return chosen, alignment, {ALIGN_ATTR: kind, LEFT_OUT_ATTR: left_out}
 
 

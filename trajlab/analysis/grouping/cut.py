@@ -53,7 +53,7 @@ def cut_values(
             f"by={by!r} has {len(values)} different texts, more than {MAX_GROUPS}; say which with "
             f"groups={[str(v) for v in values[:2]]!r}, or join some: groups={{'some': {[str(values[0])]!r}}}"
         )
-    if groups is None or isinstance(groups, numbers.Integral):
+    if groups is None or (isinstance(groups, int | np.integer) and not isinstance(groups, bool)):
         return _by_number(values, weights, DEFAULT_GROUPS if groups is None else int(groups), by, what)
     if isinstance(groups, str) or not isinstance(groups, Sequence | np.ndarray):
         raise TypeError(f"groups={groups!r}; expected a number of groups, edges, a list of values, or a mapping")

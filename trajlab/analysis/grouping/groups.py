@@ -16,12 +16,13 @@ from trajlab.analysis.grouping.steps import PHASE, PhaseOf, RangeOf, phase_ends,
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
-from trajlab.errors import warn_user
+from trajlab.errors import require_text, warn_user
 from trajlab.names import (
     AXIS_ROLE,
     COMPLETE,
     EPISODE,
     ITERATION,
+    LAG,
     LEFT_OUT_ATTR,
     LENGTH,
     ROLE_ATTR,
@@ -139,7 +140,7 @@ class Groups:
         return {} if self.name is None else {self.name: (self.name, self.labels, self.attrs)}
 
 
-def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+def make_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
     """Return the groups that `by` and `groups` ask for.
 
     Parameters
@@ -172,6 +173,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
         return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {}, AliveRows())
+    require_text("by", by, "a coordinate or variable")
     if by == TIME:
         return _time_groups(ds, groups)
     if by == PHASE and PHASE not in ds.variables:
@@ -206,10 +208,12 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
 
 
-def make_episode_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+def make_episode_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
     """Return the groups of `by`; raise ValueError where it is a matter of the transition."""
+    if by is not None:
+        require_text("by", by, "a coordinate over episode")
     is_of_steps = by == TIME or (by == PHASE and PHASE not in ds.variables)
-    if by is not None and (is_of_steps or (by in ds.variables and ds[by].dims == (EPISODE, TIME))):
+    if by is not None and (is_of_steps or (by in ds.variables and ds[by].dims in ((EPISODE, TIME), (EPISODE, LAG)))):
         mend = "; group by 'start_iteration'" if by == ITERATION else ""
         raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
     return make_groups(ds, by, groups)

@@ -68,7 +68,7 @@ def phase_ends(groups: Any) -> np.ndarray:
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     number = len(THIRDS) if groups is None else groups
-    if isinstance(number, int | np.integer) and number > 0:
+    if isinstance(number, int | np.integer) and not isinstance(number, bool) and number > 0:
         return np.arange(number + 1) / number
     problem = f"groups={groups!r}; by='phase' takes a number of equal parts, or ascending edges from 0 to 1"
     if isinstance(groups, str | Mapping) or not isinstance(groups, Sequence | np.ndarray):
