@@ -153,7 +153,7 @@ def test_agents(row):
     call = CALLS[row["function"]]
     if row["agents"] == "one":
         call(ds, "reward[scout]", "state")
-        with pytest.raises(KeyError, match="Did you mean"):
+        with pytest.raises(KeyError, match="no component 'reward'. There are: 'reward\\[scout\\]'"):
             call(ds, "reward", "state")
         return
     if row["agents"] == "no":

@@ -9,7 +9,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis import lagged
+from trajlab.analysis.kernels import lagged_sums
 
 LENGTHS = [4, 1, 6, 2, 9, 3, 5]
 
@@ -239,14 +239,14 @@ def test_what_is_refused():
 
 def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
     room = []
-    of = lagged.Layout.of
+    of = lagged_sums.Layout.of
 
     def measured(*args):
         layout = of(*args)
         room.append(int(layout.stops[-1]))
         return layout
 
-    monkeypatch.setattr(lagged.Layout, "of", measured)
+    monkeypatch.setattr(lagged_sums.Layout, "of", measured)
     ds = make_dataset([700, *[3, 1, 2] * 60])
     for by in (None, "env", "flag"):
         room.clear()

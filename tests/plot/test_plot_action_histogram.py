@@ -1,5 +1,7 @@
 """Histograms as they are drawn: artists hold the numbers, texts say what they are."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -143,3 +145,17 @@ def test_images_are_refused():
 def test_keywords_reach_the_bars():
     ax = tl.plot_action_histogram(actions([1]), color="red", alpha=0.5)
     assert ax.patches[0].get_facecolor() == (1, 0, 0, 0.5)
+
+
+@pytest.mark.parametrize("number", [2, 7])
+@pytest.mark.parametrize("given", [False, True])
+def test_names_of_sixty_letters_leave_room_for_bars(number, given):
+    names = [f"{'a label that goes on and on and does not end before ' * 2}{i}" for i in range(number)]
+    ax = plt.subplots(figsize=(3, 3), layout="constrained")[1] if given else None
+    ax = tl.plot_action_histogram(actions([0, 0, 1], [1]), labels=names, by="env", ax=ax)
+    ax.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
+    assert all(one.y0 > other.y1 for one, other in itertools.pairwise(boxes))
+    assert ax.xaxis.label.get_window_extent().x1 <= ax.figure.bbox.x1
+    assert len({text.get_text() for text in ax.get_yticklabels()}) == len(boxes)
+    assert ax.get_window_extent().width > 0.35 * ax.figure.bbox.width

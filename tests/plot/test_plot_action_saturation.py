@@ -79,3 +79,19 @@ def test_what_is_not_shown_is_said(ds):
 def test_of_no_episode(blank, by):
     ax = tl.plot_action_saturation(blank, by=by)
     assert [text.get_text() for text in ax.texts] == ["no episodes"]
+
+
+def test_names_of_sixty_letters_leave_room_for_bars():
+    ds = tl.from_episodes([{"action": np.ones((2, 3))}] * 12)
+    for count in (2, 12):
+        names = [f"a run whose name goes on and on and on, and ends at last {i % count}" for i in range(12)]
+        axes = tl.plot_action_saturation(
+            ds.assign_coords(kind=("episode", names)), low=-1, high=1, by="kind", groups=names[:count]
+        )
+        figure = axes[0].figure
+        figure.canvas.draw()
+        (legend,) = figure.legends
+        for ax in axes:
+            texts = [text.get_window_extent() for text in ax.get_xticklabels()]
+            assert min(box.y0 for box in texts) >= legend.get_window_extent().y1
+            assert ax.get_window_extent().height > 0.15 * figure.bbox.height

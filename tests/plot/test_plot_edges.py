@@ -84,15 +84,6 @@ def test_no_component_is_refused():
         tl.plot_learning_curve(ds, num_resamples=2)
 
 
-def test_strips_of_long_episodes_join_steps_with_equal_counts():
-    """Matplotlib looks at each step in Python: at 100,000 of them, for a minute."""
-    ds = tl.from_episodes([{"x": np.ones(3)}, {"x": np.ones(2000)}])
-    strips = [ax for ax in tl.plot_state_trace(ds, "x").figure.axes if ax.get_label() == "n"]
-    steps = strips[0].patches[0].get_data()
-    assert steps.values.tolist() == [2, 1]
-    assert steps.edges.tolist() == [-0.5, 2.5, 1999.5]
-
-
 def test_no_group_is_refused(ds):
     for plot in (tl.plot_action_histogram, tl.plot_state_trace):
         with pytest.raises(ValueError, match="groups={} names no group"):

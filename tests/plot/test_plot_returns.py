@@ -99,3 +99,12 @@ def test_axes_that_are_given_are_used():
 def test_keywords_reach_the_dots():
     upper, _ = tl.plot_returns(rewards([1]), marker="s", s=50)
     assert upper.collections[0].get_sizes().tolist() == [50]
+
+
+def test_many_triangles_do_not_hide_all_dots():
+    def clear(count):
+        ds = tl.from_episodes([{"reward": np.ones(1)}] * count, end_reason=["cut"] * count)
+        return tl.plot_returns(ds)[0].collections[0].get_alpha()
+
+    assert clear(10) == 1
+    assert clear(4000) == 0.3

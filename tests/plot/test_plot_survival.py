@@ -71,3 +71,12 @@ def test_of_no_episode(blank):
 def test_level_has_to_be_between_0_and_1(ds):
     with pytest.raises(ValueError, match="confidence=1; expected a level between 0 and 1"):
         tl.plot_survival(ds, confidence=1)
+
+
+def test_a_legend_in_given_axes_stands_above_the_curves(ds):
+    _, ax = plt.subplots(figsize=(2.5, 2.8))
+    tl.plot_survival(ds, by="policy", ax=ax)
+    ax.figure.canvas.draw()
+    bottom = ax.get_legend().get_window_extent().y0
+    assert ax.transData.transform((0, 1))[1] <= bottom
+    assert max(ax.get_yticks()) == 1

@@ -112,7 +112,8 @@ def draw_group(
         ax.scatter(along[ended], values[ended], **own)
         colors = colors._replace(dots=shown)
     if rest.any():
-        own = {"marker": "^", "facecolors": "none", "edgecolors": colors.rest, "linewidths": 0.9}
+        clear = float(np.clip(1000 / (int(rest.sum()) * num_groups), 0.3, 1))  # many would hide all dots
+        own = {"marker": "^", "facecolors": "none", "edgecolors": colors.rest, "linewidths": 0.9, "alpha": clear}
         ax.scatter(along[rest], values[rest], **{**own, **shape, "s": size + 10, "zorder": 3})
     places, medians, each = running_median(along[ended], values[ended])
     if len(places):

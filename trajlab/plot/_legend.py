@@ -10,7 +10,7 @@ import numpy as np
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
 from trajlab.plot._style import Panels
-from trajlab.plot._text import plural, points_of, safe, with_units
+from trajlab.plot._text import plural, points_of, safe, shortened, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -119,14 +119,6 @@ def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[s
     columns = int(np.clip(room // (longest + beside), 1, len(labels)))
     rows = -(-len(labels) // columns) * max(map(len, broken))
     return [safe("\n".join(lines)) for lines in broken], columns, rows
-
-
-def shortened(label: str, most: int) -> str:
-    """Return a label of at most so many letters, its middle left out where it has more."""
-    if len(label) <= most:
-        return label
-    tail = most * 2 // 3
-    return f"{label[: most - tail - 1]}…{label[-tail:]}"
 
 
 def _letters_within(label: str, room: float) -> int:

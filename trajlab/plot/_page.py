@@ -1,6 +1,5 @@
 """What makes one page of the panels that several plots drew."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,8 @@ def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, fl
     ax.set_title("", loc="right")
     _text.write_panel_title(ax, [title, *([found + note.split(" in no group")[0]] if found else [])])
     if ax.yaxis_inverted():  # names of bars that lie on their side, which would take room from all panels above
-        names = [textwrap.wrap(text.get_text(), LETTERS) for text in ax.get_yticklabels()]
-        ax.set_yticks(ax.get_yticks(), ["\n".join(lines) for lines in names])
+        names = [" ".join(text.get_text().split("\n")) for text in ax.get_yticklabels()]
+        ax.set_yticks(ax.get_yticks(), _text.broken_rows(ax, names, LETTERS))
     legend = ax.get_legend()
     if legend is None:
         return

@@ -182,9 +182,41 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
 
 
 def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str]:
-    """Return texts for places along x in lines no longer than there is room for side by side, or 12 letters."""
+    """Return texts for places along x in lines no longer than there is room for side by side.
+
+    Where that is for fewer than 12 letters they will be slanted: on one line, and of at most 24.
+    """
     room = int(_width(ax) / (0.62 * points_of("xtick.labelsize") * max(len(labels), 1)))
-    return ["\n".join(textwrap.wrap(label, max(room, 12))) for label in labels]
+    if room < 12:
+        return [shortened(label, 24) for label in labels]
+    return ["\n".join(textwrap.wrap(label, room)) for label in labels]
+
+
+def shortened(label: str, most: int) -> str:
+    """Return a label of at most so many letters, its middle left out where it has more."""
+    if len(label) <= most:
+        return label
+    tail = most * 2 // 3
+    return f"{label[: most - tail - 1]}…{label[-tail:]}"
+
+
+def broken_rows(ax: "matplotlib.axes.Axes", labels: Sequence[str], letters: int, share: float = 0.75) -> list[str]:
+    """Return texts for places along y in lines of so many letters, shortened where there is no room for all lines.
+
+    `share` is the part of the Axes' height that a layout and a legend will leave.
+    """
+    room = share * size_of(ax)[1] / max(len(labels), 1)
+    lines = max(int(room / (1.3 * points_of("ytick.labelsize"))), 1)
+    return [_within(label, letters, lines) for label in labels]
+
+
+def _within(label: str, letters: int, lines: int) -> str:
+    broken = textwrap.wrap(label, letters)
+    most = letters * lines
+    while len(broken) > lines and most > letters // 2:
+        broken = textwrap.wrap(shortened(label, most), letters)
+        most -= 1
+    return "\n".join(broken)
 
 
 def label_rows(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
@@ -221,9 +253,9 @@ def plain_shares(axis: Any) -> None:
     axis.set_major_formatter(PercentFormatter(1.0))
 
 
-def write_xlabel(ax: "matplotlib.axes.Axes", label: str) -> None:
-    """Write a label along x, broken where it is longer than the panel is wide."""
-    ax.set_xlabel(_wrapped([label], _width(ax) / 72, points_of("axes.labelsize")))
+def write_xlabel(ax: "matplotlib.axes.Axes", label: str, share: float = 1.0) -> None:
+    """Write a label along x, broken where it is longer than the `share` of the panel's width that is left to it."""
+    ax.set_xlabel(_wrapped([label], share * _width(ax) / 72, points_of("axes.labelsize")))
 
 
 def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:

@@ -30,6 +30,8 @@ MAX_BARS = 120
 """More bars than this become the outline of all of them."""
 MAX_TICKS = 24
 """Up to so many values each has a tick of its own."""
+MAX_BESIDE, MIN_LETTERS = 0.45, 12
+"""Names beside lying bars take at most this part of the width, or so many letters."""
 
 
 def plot_action_histogram(
@@ -83,7 +85,7 @@ def plot_action_histogram(
     along = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
-        handles = _draw(ax_, result, heights[:, number], looks, kwargs)
+        handles = _draw(ax_, result, heights[:, number], looks, kwargs, 0.75 if panels.figure is not None else 0.55)
         _label(panels, number, along[number], result, by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
     _text.write_title(
@@ -118,8 +120,9 @@ def _draw(
     heights: np.ndarray,
     looks: Sequence[_style.Look],
     kwargs: dict[str, Any],
+    share: float,
 ) -> list[Any]:
-    """Draw heights (group, place); return one artist per group."""
+    """Draw heights (group, place); return one artist per group. `share` of the Axes' height is left to it."""
     if not result[COUNT].values.any():
         _text.write_empty(ax, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
         return []
@@ -130,7 +133,7 @@ def _draw(
     if (np.diff(places) > 1).any():
         return _draw_needles(ax, places, heights, looks, kwargs)
     if heights.size <= MAX_BARS:
-        return _draw_bars(ax, places, heights, looks, texts, kwargs)
+        return _draw_bars(ax, places, heights, looks, texts, kwargs, share)
     if texts is not None:
         _text.label_ticks(ax, places, texts)
     edges = np.append(places - 0.5, places[-1] + 0.5)
@@ -156,6 +159,7 @@ def _draw_bars(
     looks: Sequence[_style.Look],
     texts: list[str] | None,
     kwargs: dict[str, Any],
+    share: float,
 ) -> list[Any]:
     """Draw bars, groups side by side; lying, from top to bottom, where their names are long."""
     from matplotlib.patches import Rectangle
@@ -170,7 +174,9 @@ def _draw_bars(
         style[across] = style.pop("width")
         artists.append((ax.barh if sideways else ax.bar)(at, height, **style))
     if sideways:
-        ax.set_yticks(places, [_text.safe(text) for text in texts or ()])
+        letters = int(MAX_BESIDE * _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize")))
+        names = _text.broken_rows(ax, texts or (), max(letters, MIN_LETTERS), share)
+        ax.set_yticks(places, [_text.safe(name) for name in names])
         if not ax.yaxis_inverted():
             ax.invert_yaxis()
     elif texts is not None:
@@ -238,7 +244,7 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
         _text.plain_numbers(height, whole=True)
     text = "share of the group's transitions" if by is not None else "transitions"
     if sideways:
-        height.set_label_text(text)
+        _text.write_xlabel(ax, text, share=1 - MAX_BESIDE)
         return
     if panels.is_left(number):
         _text.write_ylabel(panels, ax, text, share=0.95)

@@ -169,7 +169,7 @@ def _texts(ngrams: pd.Series, letters: int) -> list[str]:
     names = {name for ngram in found for name in ngram}
     n = len(found[0])
     most = max((letters - len(ARROW) * (n - 1)) // n, FEWEST)
-    ways = (_short, _legend.shortened)
+    ways = (_short, _text.shortened)
     while all(len({way(name, most) for name in names}) < len(names) for way in ways):
         most += 1
     way = next(way for way in ways if len({way(name, most) for name in names}) == len(names))

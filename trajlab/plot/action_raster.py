@@ -165,7 +165,7 @@ def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str
     step = -(-len(texts) // MAX_NAMED)
     label = "" if panels.figure is None else _text.safe(title)
     bar = panels.root.colorbar(image, ax=panels.axes, label=label, ticks=np.arange(0, len(texts), step))
-    bar.ax.set_yticklabels([_text.safe(_legend.shortened(text, LETTERS)) for text in texts[::step]])
+    bar.ax.set_yticklabels([_text.safe(_text.shortened(text, LETTERS)) for text in texts[::step]])
     bar.ax.minorticks_off()
 
 

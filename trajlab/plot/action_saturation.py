@@ -132,7 +132,7 @@ def _draw(
         _text.label_rows(ax, places, names)
     else:
         ax.set_xlim(*ends)
-        _text.label_ticks(ax, places, names)
+        _text.label_ticks(ax, places, _text.broken_labels(ax, names))
     return handles
 
 

@@ -58,6 +58,7 @@ def plot_survival(
     panels = _style.make_panels(1, ax)
     (ax_,) = panels.axes
     strip = split_strip(ax_)
+    ax_.set_ylim(-0.02, 1.02)
     looks = _style.looks_of(ds, panels, chosen)
     time, lead = result[TIME].values, (chosen.size, result.sizes[TIME])
     if result.attrs[NUM_EPISODES_ATTR] and chosen.size:
@@ -112,7 +113,8 @@ def _median_text(value: float) -> str:
 
 def _label(panels: _style.Panels, strip: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups) -> None:
     (ax,) = panels.axes
-    ax.set_ylim(-0.02, 1.02)
+    if result.attrs[NUM_EPISODES_ATTR]:
+        ax.set_yticks(np.linspace(0, 1, 6 if panels.figure is not None else 3))  # a legend may stand above the highest
     _text.write_ylabel(panels, ax, "share of episodes still alive")
     strip.set_ylabel("n")
     strip.set_xlabel(_text.label_of(result[TIME]))
