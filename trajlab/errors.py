@@ -26,6 +26,12 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> KeyError:
     return FriendlyKeyError(f"no {what} {name!r}.{did_you_mean(name, known)} There are: {there}.")
 
 
+def require_text(name: Any, what: str) -> None:
+    """Raise TypeError unless a name is a text; `what` is the argument it was given as."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what}={name!r}; expected a name, which is a text")
+
+
 class FriendlyKeyError(KeyError):
     """A KeyError whose message prints as text (a plain one prints the repr of its text)."""
 

@@ -115,7 +115,7 @@ def grouped_histogram(
     ds: xr.Dataset,
     name: str,
     groups: Groups,
-    bins: int | Numbers | None,
+    bins: Any,
     labels: Any = None,
     what: str = "action_histogram",
 ) -> xr.Dataset:
@@ -181,7 +181,7 @@ def _count_values(
 
 
 def _count_bins(
-    ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers
+    ds: xr.Dataset, name: str, groups: Groups, bins: Any
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
     edges = _edges(ds, name, bins)
@@ -203,13 +203,16 @@ def _count_bins(
     )
 
 
-def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
+def _edges(ds: xr.Dataset, name: str, bins: Any) -> np.ndarray:
     """Return the edges that `bins` gives, or that it asks for over the range of finite values."""
     if np.ndim(bins) == 0:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
             raise ValueError(f"bins={bins!r}; expected a number of bins, at least 1, or ascending edges")
         return even_edges(*find_range(ds, name), int(bins))
-    edges = np.asarray(bins, np.float64)
+    try:
+        edges = np.asarray(bins, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"bins={bins!r}; expected a number of bins, or finite edges, ascending") from None
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         raise ValueError(f"bins={bins!r}; expected at least two finite edges, ascending")
     return edges

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.dataset.windows import is_windows
+from trajlab.errors import require_text
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -35,10 +36,10 @@ from trajlab.names import (
 
 def field_of(
     ds: xr.Dataset,
-    name: str,
+    name: Any,
     *,
     like: type[np.generic] = np.float64,
-    along: str | Sequence[str | None] | None = None,
+    along: Any = None,
 ) -> tuple[xr.Dataset, str]:
     """Return the Dataset, once it has what every analysis needs, and the field of it that `name` means.
 
@@ -52,21 +53,24 @@ def field_of(
         When `ds` is not of schema 1.
     KeyError
         When there is no such field.
+    TypeError
+        When `name` is no text.
     """
     validate(ds)
-    wanted = [along] if isinstance(along, str) else along or []
+    require_text(name, "field")
+    wanted = along if isinstance(along, list | tuple) else [along]
     ds = filled(ds, {name: like}, *wanted)
     return ds, resolve_field(ds, name)
 
 
-def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: str | None) -> xr.Dataset:
+def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: Any) -> xr.Dataset:
     """Return a Dataset of no episode and no field with fields of these dtypes, and coordinates; any other as it is."""
     if not is_blank(ds):
         return ds
     cells = (EPISODE, TIME)
     shape = [ds.sizes[dim] for dim in cells]
     ds = ds.assign({name: (cells, np.zeros(shape, like)) for name, like in fields.items() if name not in ds.variables})
-    missing = [by for by in along if by is not None and by not in ds.variables]
+    missing = [by for by in along if isinstance(by, str) and by not in ds.variables]
     return ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
 
 

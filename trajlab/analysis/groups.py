@@ -18,7 +18,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import as_text
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.errors import unknown_name, warn_user
+from trajlab.errors import require_text, unknown_name, warn_user
 from trajlab.names import (
     AXIS_ROLE,
     COMPLETE,
@@ -137,7 +137,7 @@ class Groups:
         return {} if self.name is None else {self.name: (self.name, self.labels, self.attrs)}
 
 
-def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+def make_groups(ds: xr.Dataset, by: Any, groups: GroupsArgument = None) -> Groups:
     """Return the groups that `by` and `groups` ask for.
 
     Parameters
@@ -170,6 +170,7 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
             raise ValueError(f"groups={groups!r} needs by=, the coordinate to group by")
         nothing = np.zeros(0, np.int64)
         return Groups(None, np.zeros(1, np.int64), nothing, nothing, None, "", {}, AliveRows())
+    require_text(by, "by")
     if by == TIME:
         return _time_groups(ds, groups)
     if by == PHASE and PHASE not in ds.variables:
@@ -204,10 +205,10 @@ def make_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -
     return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
 
 
-def make_episode_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+def make_episode_groups(ds: xr.Dataset, by: Any, groups: GroupsArgument = None) -> Groups:
     """Return the groups of `by`; raise ValueError where it is a matter of the transition."""
     is_of_steps = by == TIME or (by == PHASE and PHASE not in ds.variables)
-    if by is not None and (is_of_steps or (by in ds.variables and ds[by].dims == (EPISODE, TIME))):
+    if isinstance(by, str) and (is_of_steps or (by in ds.variables and ds[by].dims == (EPISODE, TIME))):
         mend = "; group by 'start_iteration'" if by == ITERATION else ""
         raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
     return make_groups(ds, by, groups)

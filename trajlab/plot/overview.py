@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def plot_overview(
         numbers, or there is nothing to show.
     """
     validate(ds)
-    if not isinstance(columns, int) or columns < 1:
+    if isinstance(columns, bool) or not isinstance(columns, int | np.integer) or columns < 1:
         raise ValueError(f"columns={columns!r}; expected a whole number of at least 1")
     if by not in ds.variables and not ds.sizes[EPISODE]:
         by = START_ITERATION  # a recorder that was off has no coordinate of the user's
@@ -133,7 +133,7 @@ def plot_overview(
     parts = list(_parts(ds, _fields_of_state(ds, state), _along(ds, by), told, labels))
     count = max(sum(part.count for part in parts), 1)
     _check_parts(ds, parts, count)
-    columns = min(columns, count)
+    columns = min(int(columns), count)
     size = (PANEL[0] * columns, PANEL[1] * -(-count // columns) + 0.8)
     panels = _style.make_panels(count, None, columns=columns, size=size)
     rest = panels.axes
@@ -181,7 +181,8 @@ def _check_parts(ds: xr.Dataset, parts: Sequence[_Part], count: int) -> None:
 def _fields_of_state(ds: xr.Dataset, state: str | Sequence[str] | None) -> list[tuple[str, int]]:
     """Return fields to trace, and how many components of each."""
     if state is not None:
-        names = [resolve_field(ds, name) for name in ([state] if isinstance(state, str) else state)]
+        wanted = state if isinstance(state, Iterable) and not isinstance(state, str) else [state]
+        names = [resolve_field(ds, name) for name in wanted]
         for name in names:
             require_numeric(ds.variables[name], name, "plot_overview")
         return [(name, MAX_SHOWN) for name in names]
