@@ -1,6 +1,6 @@
 """Which actions are taken in which states."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count, resolve_field
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import validate
-from trajlab.errors import warn_user
+from trajlab.errors import require_text, warn_user
 from trajlab.names import (
     ACTION_GRID_NAMES,
     AGENT,
@@ -115,15 +115,14 @@ def action_by_state(
     return grouped_by_state(ds, components, name, make_groups(ds, by, groups), bins, labels)
 
 
-def state_and_action(
-    ds: xr.Dataset, state: Any, action: str, along: str | None
-) -> tuple[xr.Dataset, list[Component], str]:
+def state_and_action(ds: xr.Dataset, state: Any, action: Any, along: Any) -> tuple[xr.Dataset, list[Component], str]:
     """Return what `components_of` does for a state of one or two components, and the field of the action."""
-    wanted = [state] if isinstance(state, str) else list(state)
+    wanted = [state] if isinstance(state, str) or not isinstance(state, Iterable) else list(state)
+    require_text("action", action, "a field")
     if not 1 <= len(wanted) <= 2:
         raise ValueError(f"{WHAT}: state={state!r}; expected one component, as 'obs[0]', or two: ['obs[0]', 'obs[1]']")
     validate(ds)
-    ds = filled(ds, {**dict.fromkeys(wanted, np.float64), action: np.int64}, along)
+    ds = filled(ds, {**dict.fromkeys(map(str, wanted), np.float64), action: np.int64}, along)
     ds, components = components_of(ds, wanted, WHAT, along=along)
     return ds, components, resolve_field(ds, action)
 

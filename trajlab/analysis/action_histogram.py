@@ -114,7 +114,7 @@ def grouped_histogram(
     ds: xr.Dataset,
     name: str,
     groups: Groups,
-    bins: int | Numbers | None,
+    bins: Any,
     labels: Any = None,
     what: str = "action_histogram",
 ) -> xr.Dataset:
@@ -175,7 +175,7 @@ def _count_values(
 
 
 def _count_bins(
-    ds: xr.Dataset, name: str, groups: Groups, bins: int | Numbers
+    ds: xr.Dataset, name: str, groups: Groups, bins: Any
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
     edges = _edges(ds, name, bins)
@@ -197,7 +197,7 @@ def _count_bins(
     )
 
 
-def _edges(ds: xr.Dataset, name: str, bins: int | Numbers) -> np.ndarray:
+def _edges(ds: xr.Dataset, name: str, bins: Any) -> np.ndarray:
     """Return the edges that `bins` gives, or that it asks for over the range of finite values."""
     if np.ndim(bins) == 0:
         if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:

@@ -113,9 +113,7 @@ def action_saturation(
     return grouped_saturation(ds, name, make_groups(ds, by, groups), Limits(low, high, tolerance), other)
 
 
-def saturation_fields(
-    ds: xr.Dataset, field: str, executed: str | None, by: str | None
-) -> tuple[xr.Dataset, str, str | None]:
+def saturation_fields(ds: xr.Dataset, field: Any, executed: Any, by: Any) -> tuple[xr.Dataset, str, str | None]:
     """Return the Dataset, and the fields of it that `field` and `executed` mean."""
     validate(ds)
     blank = is_blank(ds)

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -58,19 +58,19 @@ def field_of(
     """
     validate(ds)
     require_text("field", name, "a field")
-    wanted = [along] if isinstance(along, str) else along if isinstance(along, Sequence) else []
+    wanted = [along] if isinstance(along, str) else along if isinstance(along, list | tuple) else []
     ds = filled(ds, {name: like}, *wanted)
     return ds, resolve_field(ds, name)
 
 
-def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: str | None) -> xr.Dataset:
+def filled(ds: xr.Dataset, fields: Mapping[str, type[np.generic]], *along: Any) -> xr.Dataset:
     """Return a Dataset of no episode and no field with fields of these dtypes, and coordinates; any other as it is."""
     if not is_blank(ds):
         return ds
     cells = (EPISODE, TIME)
     shape = [ds.sizes[dim] for dim in cells]
     ds = ds.assign({name: (cells, np.zeros(shape, like)) for name, like in fields.items() if name not in ds.variables})
-    missing = [by for by in along if by is not None and by not in ds.variables]
+    missing = [by for by in along if isinstance(by, str) and by not in ds.variables]
     return ds.assign_coords({by: (EPISODE, np.zeros(0, np.int64)) for by in missing})
 
 

@@ -78,7 +78,7 @@ class Component:
 
 
 def components_of(
-    ds: xr.Dataset, labels: Sequence[Any], what: str, *, along: str | None = None
+    ds: xr.Dataset, labels: Sequence[Any], what: str, *, along: Any = None
 ) -> tuple[xr.Dataset, list[Component]]:
     """Return the Dataset, once it has what every analysis needs, and the components of it that labels name.
 

@@ -1,16 +1,17 @@
 """One number, or one for each component, per episode: its return, its length, or what else is known of it."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import xarray as xr
 
 from trajlab.analysis.common import require_numeric, title_of, units_of
 from trajlab.analysis.returns import returns
-from trajlab.errors import unknown_name
+from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, RETURN, TIME
 
 
-def episode_values(ds: xr.Dataset, value: str, own: Iterable[str], what: str) -> xr.DataArray:
+def episode_values(ds: xr.Dataset, value: Any, own: Iterable[str], what: str) -> xr.DataArray:
     """Return the values (episode, ...) that `value` names, called so, with `long_name` and `units` where known.
 
     Parameters
@@ -30,10 +31,11 @@ def episode_values(ds: xr.Dataset, value: str, own: Iterable[str], what: str) ->
     KeyError
         When there is no such variable.
     TypeError
-        When it does not hold numbers.
+        When it does not hold numbers, or `value` is no text.
     ValueError
         When it has a value per transition, or a dim with a name that is not free; as `returns`.
     """
+    require_text("value", value, "a value per episode")
     if value in ds.variables:
         _check_dims(ds, value, what)
         require_numeric(ds[value].variable, value, what)
@@ -59,7 +61,7 @@ def _is_per_episode(variable: xr.Variable) -> bool:
     return EPISODE in variable.dims and TIME not in variable.dims
 
 
-def _check_dims(ds: xr.Dataset, value: str, what: str) -> None:
+def _check_dims(ds: xr.Dataset, value: Any, what: str) -> None:
     """Raise ValueError where a variable has not one value, or one for each component, per episode."""
     dims = ds[value].dims
     if EPISODE in dims and TIME in dims:

@@ -15,7 +15,7 @@ from trajlab.analysis.kernels.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.survival import check_confidence
 from trajlab.dataset.fields import as_text, final_names
 from trajlab.dataset.schema import validate
-from trajlab.errors import check_option, unknown_name, warn_user
+from trajlab.errors import check_option, require_text, unknown_name, warn_user
 from trajlab.names import (
     COMPLETE,
     ENV,
@@ -126,7 +126,7 @@ def learning_curve(
 
 
 def prepare_curve(
-    ds: xr.Dataset, value: str, by: str | None, groups: GroupsArgument, incomplete: Any, interval: Interval
+    ds: xr.Dataset, value: Any, by: Any, groups: GroupsArgument, incomplete: Any, interval: Interval
 ) -> tuple[xr.Dataset, Groups, xr.DataArray]:
     """Check all arguments; return the Dataset, its groups, and the values (episode, ...)."""
     check_option("incomplete", incomplete, Incomplete)
@@ -142,16 +142,22 @@ def prepare_curve(
 
 
 def _check_drawing(num_resamples: Any, rng: Any) -> None:
-    if not isinstance(num_resamples, numbers.Integral) or num_resamples < 1:
+    is_number = isinstance(num_resamples, numbers.Integral) and not isinstance(num_resamples, bool)
+    if not is_number or num_resamples < 1:
         raise ValueError(f"num_resamples={num_resamples!r}; expected a whole number of at least 1, such as 1000")
     if not isinstance(rng, np.random.Generator | numbers.Integral):
         raise TypeError(f"rng={rng!r}; expected a seed, or a generator of NumPy's: np.random.default_rng(0)")
+    if isinstance(rng, numbers.Integral) and rng < 0:
+        raise ValueError(f"rng={rng!r}; expected a seed of at least 0")
 
 
-def _check_cluster(ds: xr.Dataset, cluster: str | None) -> None:
-    if cluster is not None and (cluster not in ds.variables or ds[cluster].dims != (EPISODE,)):
+def _check_cluster(ds: xr.Dataset, cluster: Any) -> None:
+    if cluster is None:
+        return
+    require_text("cluster", cluster, "a coordinate over episode")
+    if cluster not in ds.variables or ds[cluster].dims != (EPISODE,):
         known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
-        raise unknown_name("coordinate over episode for cluster=", cluster, known)
+        raise unknown_name("coordinate over episode to cluster by,", cluster, known)
 
 
 def grouped_curve(

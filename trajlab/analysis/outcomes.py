@@ -1,5 +1,7 @@
 """How episodes end, over training."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -57,7 +59,7 @@ def outcomes(ds: xr.Dataset, *, by: str | None = START_ITERATION, groups: Groups
     return grouped_outcomes(ds, make_outcome_groups(ds, by, groups))
 
 
-def make_outcome_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument) -> Groups:
+def make_outcome_groups(ds: xr.Dataset, by: Any, groups: GroupsArgument) -> Groups:
     """Return the groups of `outcomes`; raise where they cannot be had."""
     validate(ds)
     if by == END_REASON:

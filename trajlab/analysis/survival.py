@@ -1,5 +1,6 @@
 """How long episodes last, also where some were cut: the Kaplan-Meier estimate."""
 
+import numbers
 import warnings
 from typing import Any
 
@@ -91,7 +92,7 @@ def survival(
 
 def check_confidence(confidence: Any) -> None:
     """Raise ValueError unless a level of confidence is between 0 and 1."""
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < float(confidence) < 1:
         raise ValueError(f"confidence={confidence!r}; expected a level between 0 and 1, such as 0.95")
 
 

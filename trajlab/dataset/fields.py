@@ -3,6 +3,7 @@
 import fnmatch
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,7 +11,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.capture.convention import STANDARD_NAMES
 from trajlab.capture.tree import under
-from trajlab.errors import FriendlyKeyError, unknown_name
+from trajlab.errors import FriendlyKeyError, require_text, unknown_name
 from trajlab.padding import padding_value, shown_as
 
 MAX_COMPONENTS = 64
@@ -83,7 +84,7 @@ def has_own_name(variable: xr.Variable, name: str) -> bool:
     return given == name or (name.startswith(names.FINAL_PREFIX) and given in finals)
 
 
-def resolve_field(ds: xr.Dataset, name: str) -> str:
+def resolve_field(ds: xr.Dataset, name: Any) -> str:
     """Return the name of the field that `name` means.
 
     It is the field called so, or else, for ``"action"``, ``"reward"``, ``"obs"`` and ``"observation"``, the
@@ -95,7 +96,10 @@ def resolve_field(ds: xr.Dataset, name: str) -> str:
     KeyError
         When no field is called so, with a suggestion; when several fill the role; when `name` is something
         else than a field.
+    TypeError
+        When `name` is no text.
     """
+    require_text("field", name, "a field")
     known = field_names(ds)
     if name in known or (name == names.ITERATION and name in ds.data_vars):
         return name

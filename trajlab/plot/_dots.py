@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.returns import running_median
-from trajlab.errors import unknown_name
+from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, RUN, START_ITERATION, START_ROW
 from trajlab.plot import _legend, _style
 
@@ -56,7 +56,7 @@ class Drawn:
     each: int
 
 
-def along_of(ds: xr.Dataset, x: str | None) -> xr.DataArray:
+def along_of(ds: xr.Dataset, x: Any) -> xr.DataArray:
     """Return what is drawn along x."""
     if x is None:
         starts = ds[START_ITERATION]
@@ -64,9 +64,10 @@ def along_of(ds: xr.Dataset, x: str | None) -> xr.DataArray:
             return starts
         has_runs = RUN in ds.coords and len(np.unique(ds[RUN].values)) > 1
         return ds[START_ROW] if has_runs else ds[EPISODE]
+    require_text("x", x, "a coordinate over episode")
     if x not in ds.variables or ds[x].dims != (EPISODE,):
         known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
-        raise unknown_name("coordinate over episode for x=", x, known)
+        raise unknown_name("coordinate over episode to draw against,", x, known)
     return ds[x]
 
 

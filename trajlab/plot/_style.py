@@ -94,6 +94,11 @@ def make_panels(
                 f"ax= has {len(given)} Axes, but there are {count} panels to draw; expected {count} Axes, as in "
                 f"ax=plt.subplots({count})[1]{mend}"
             )
+        wrong = [one for one in given if not hasattr(one, "transAxes")]
+        if wrong:
+            raise TypeError(
+                f"ax= has {wrong[0]!r}, which is no Axes of Matplotlib's; expected {count}, as of plt.subplots"
+            )
         return Panels(given, None)
     import matplotlib.pyplot as plt
 

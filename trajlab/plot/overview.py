@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -179,7 +179,8 @@ def _check_parts(ds: xr.Dataset, parts: Sequence[_Part], count: int) -> None:
 def _fields_of_state(ds: xr.Dataset, state: str | Sequence[str] | None) -> list[tuple[str, int]]:
     """Return fields to trace, and how many components of each."""
     if state is not None:
-        names = [resolve_field(ds, name) for name in ([state] if isinstance(state, str) else state)]
+        wanted = state if isinstance(state, Iterable) and not isinstance(state, str) else [state]
+        names = [resolve_field(ds, name) for name in wanted]
         for name in names:
             require_numeric(ds.variables[name], name, "plot_overview")
         return [(name, MAX_SHOWN) for name in names]

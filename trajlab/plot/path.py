@@ -104,6 +104,10 @@ def _is_component(ds: xr.Dataset, color: Any) -> bool:
     """Say whether a colour is neither that of time nor one of Matplotlib's; a field wins over these."""
     from matplotlib.colors import is_color_like
 
+    if not isinstance(color, str) and color is not None and not is_color_like(color):
+        raise TypeError(
+            f"color={color!r}; expected 'time', a component such as 'reward', or one of Matplotlib's colours"
+        )
     return isinstance(color, str) and color != TIME and (color in field_names(ds) or not is_color_like(color))
 
 

@@ -9,6 +9,7 @@ import xarray as xr
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, is_category, make_episode_groups, make_groups
 from trajlab.analysis.grouping.steps import RangeOf
+from trajlab.errors import require_text
 from trajlab.names import ENV, EPISODE, FIRST, LAST, TIME
 
 MAX_SINGLE = 40
@@ -17,25 +18,26 @@ RANGES = 20
 """More are cut into so many ranges of about equal episode count."""
 
 
-def make_training_groups(ds: xr.Dataset, by: str | None, groups: GroupsArgument = None) -> Groups:
+def make_training_groups(ds: xr.Dataset, by: Any, groups: GroupsArgument = None) -> Groups:
     """Return groups of episodes that are fine enough for a curve over training.
 
     As `make_episode_groups`, but that without `groups` each number is a group where there are up to 40, and more are
     cut into 20 ranges of about equal episode count.
     """
-    if by is not None and groups is None and by in ds.variables and ds[by].dims == (EPISODE,):
+    if isinstance(by, str) and groups is None and by in ds.variables and ds[by].dims == (EPISODE,):
         values = ds[by].values
         if values.dtype.kind in "iuf" and not is_category(ds, by):
             groups = MAX_SINGLE if len(np.unique(values)) <= MAX_SINGLE else RANGES
     return make_episode_groups(ds, by, groups)
 
 
-def make_fine_groups(ds: xr.Dataset, over: str, groups: GroupsArgument = None) -> Groups:
+def make_fine_groups(ds: xr.Dataset, over: Any, groups: GroupsArgument = None) -> Groups:
     """Return groups of episodes or transitions that are fine enough for an axis.
 
     As `make_groups`, but that without `groups` each number is a group where there are up to 40, and more are cut into
     40 ranges of about equal weight.
     """
+    require_text("over", over, "a coordinate or variable")
     is_number = over == TIME or (over in ds.variables and ds[over].dtype.kind in "iuf" and not is_category(ds, over))
     return make_groups(ds, over, MAX_SINGLE if groups is None and is_number else groups)
 
