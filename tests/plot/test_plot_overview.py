@@ -216,3 +216,36 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="no reward, no action.*name fields to draw: state="):
         tl.plot_overview(tl.from_episodes([{"x": np.ones(2)}], end_reason=["cut"]))
     assert not plt.get_fignums()
+
+
+def test_images_and_boards_are_named_but_not_traced():
+    rng = np.random.default_rng(0)
+    parts = {"board": (3, 3), "image": (9, 9), "place": (2,)}
+    chunk = {
+        "obs": {name: rng.normal(size=(6, 1, *shape)) for name, shape in parts.items()},
+        "done": np.ones((6, 1), bool),
+    }
+    ds = tl.from_rollout(chunk)
+    axes = tl.plot_overview(ds)
+    assert titles(axes) == ["episode length", "how episodes end", "obs.place", "obs.place"]
+    assert axes[0].figure.get_suptitle().endswith("not shown: obs.board, obs.image")
+    assert titles(tl.plot_overview(ds, state="obs.board"))[-1] == "obs.board (3 of 9 components)"
+    unended = tl.from_rollout({key: value if key == "obs" else np.zeros((6, 1), bool) for key, value in chunk.items()})
+    with pytest.raises(ValueError, match="no observation of numbers .* name fields to draw"):
+        tl.plot_overview(unended.drop_vars("obs.place"))
+
+
+def test_labels_of_actions_that_are_binned_are_refused():
+    ds = recording().drop_vars("action")
+    speed = recording()["obs"].isel(obs_dim_0=0, drop=True).assign_attrs(role="action", long_name="speed")
+    binned = ds.assign(speed=speed)
+    with pytest.raises(ValueError, match="labels= names actions 0, 1, ...; 'speed' is binned"):
+        tl.plot_overview(binned, labels=ACTIONS)
+    both = tl.plot_overview(recording().assign(speed=speed), labels=ACTIONS)
+    assert [text.get_text() for text in both[3].get_xticklabels()] == ACTIONS
+
+
+def test_the_label_of_lengths_is_not_longer_than_their_panel():
+    ax = tl.plot_overview(recording())[1]
+    ax.figure.canvas.draw()
+    assert ax.yaxis.label.get_window_extent().height < ax.get_window_extent().height

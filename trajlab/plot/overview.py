@@ -17,6 +17,7 @@ from trajlab.analysis.returns import returns
 from trajlab.dataset.fields import MAX_COMPONENTS, component_count, field_names, has_own_name, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.names import (
+    AGENT,
     CUT,
     END_REASON,
     EPISODE,
@@ -81,17 +82,19 @@ def plot_overview(
     """Draw a recording on one page: returns, lengths, ends and actions over training, and traces of the state.
 
     Each panel is one of the plots of its own name, on their defaults: `plot_learning_curve`, `plot_survival`,
-    `plot_outcomes`, `plot_action_histogram` and `plot_state_trace`. What a recording lacks has no panel: returns
-    without a reward, lengths and ends where no episode ended.
+    `plot_outcomes`, `plot_action_histogram` and `plot_state_trace`; but continuous actions have 25 bins, and bands of
+    states go from 10 to 90 %. What a recording lacks has no panel: returns without a reward, lengths and ends where no
+    episode ended.
 
     Parameters
     ----------
     ds : Dataset
         With whole episodes, where it has a reward: not sliced in `time`.
     state : str or sequence of str, optional
-        Fields of numbers to draw traces of, the first 4 components of each; by default the observation, unless it has
-        more than 64, and the first 4 of all its parts. So it is with actions and rewards. Others are selected first,
-        as in ``ds.isel(obs_dim_0=[4, 5])``.
+        Fields of numbers to draw traces of, the first 4 components of each; by default the observation, and the first 4
+        of all its parts, those apart that have more than 64 or several dims beside that of agents, as images and
+        boards have. Of actions and rewards, too, the first 4 are shown. Others are selected first, as in
+        ``ds.isel(obs_dim_0=[4, 5])``.
     by : str
         A coordinate over `episode`. Curves over training go along it; lengths, actions and states are told apart by
         the groups of it: by default each value, and 4 ranges where there are more numbers. Where all episodes have
@@ -99,7 +102,7 @@ def plot_overview(
     groups
         Other groups for lengths, actions and states, as in `action_histogram`.
     labels : sequence or mapping, optional
-        Names of the actions, as in `action_histogram`.
+        Names of the actions, as in `action_histogram`; where there are several, of those that are not binned.
     columns : int
         How many panels stand side by side, each of 3.7 inches: fewer for a narrow page.
 
@@ -164,7 +167,7 @@ def _along(ds: xr.Dataset, by: str) -> str:
 
 
 def _check_parts(ds: xr.Dataset, parts: Sequence[_Part], count: int) -> None:
-    if not parts and ds.sizes[EPISODE]:
+    if not any(part.count for part in parts) and ds.sizes[EPISODE]:
         raise ValueError(
             "plot_overview: no reward, no action, no observation of numbers and no episode that ended; name fields to "
             f"draw: state={field_names(ds)[:2]!r}"
@@ -185,7 +188,14 @@ def _fields_of_state(ds: xr.Dataset, state: str | Sequence[str] | None) -> list[
             require_numeric(ds.variables[name], name, "plot_overview")
         return [(name, MAX_SHOWN) for name in names]
     known = _fields_of_role(ds, "observation")
-    return _shared_out(ds, [name for name in known if component_count(ds.variables[name]) <= MAX_COMPONENTS])
+    traced = [name for name in known if _is_traced(ds.variables[name])]
+    return _shared_out(ds, traced) + [(name, 0) for name in known if name not in traced]
+
+
+def _is_traced(variable: xr.Variable) -> bool:
+    """Say whether a part of the observation is drawn where none is asked for: no image, no board."""
+    own = [dim for dim in variable.dims[2:] if dim != AGENT]
+    return component_count(variable) <= MAX_COMPONENTS and len(own) <= 1
 
 
 def _shared_out(ds: xr.Dataset, names: Sequence[str]) -> list[tuple[str, int]]:
@@ -223,11 +233,14 @@ def _parts(
             part = part.assign_coords({RETURN: returns(part, reward=name)})
         yield _Part(_title(ds, name, count, "return"), count, functools.partial(_draw_curve, part, along))
     if (ds[END_REASON].values != CUT).any():
-        yield _Part("episode length", 1, lambda axes: plot_survival(ds, **told, ax=axes), limits=(-0.02, 1.02))
+        yield _Part("episode length", 1, functools.partial(_draw_lengths, ds, told), limits=(-0.02, 1.02))
         yield _Part("how episodes end", 1, lambda axes: plot_outcomes(ds, by=along, ax=axes), True, limits=(0, 1))
-    for name, most in _shared_out(ds, _fields_of_role(ds, "action")):
+    actions = _shared_out(ds, _fields_of_role(ds, "action"))
+    is_binned = {name: discrete_kind(ds, name) is None for name, _ in actions}
+    for name, most in actions:
         part, count = _first_components(ds, name, most)
-        options = told | ({"bins": BINS} if discrete_kind(ds, name) is None else {"labels": labels})
+        takes_labels = not is_binned[name] or all(is_binned.values())  # where all are, the histogram refuses them
+        options = told | ({"bins": BINS} if is_binned[name] else {}) | ({"labels": labels} if takes_labels else {})
         yield _Part(_title(ds, name, count), count, functools.partial(_draw_actions, part, name, options))
     for name, most in state:
         part, count = _first_components(ds, name, most)
@@ -252,6 +265,10 @@ def _title(ds: xr.Dataset, name: str, count: int, what: str | None = None) -> st
     total = component_count(ds.variables[name])
     title = title_of(ds, name) if what is None else what
     return title if count in (0, total) else f"{title} ({count} of {total} components)"
+
+
+def _draw_lengths(ds: xr.Dataset, told: dict[str, Any], axes: list[Any]) -> None:
+    plot_survival(ds, **told, ax=axes).set_ylabel("share still alive")
 
 
 def _draw_curve(ds: xr.Dataset, along: str, axes: list[Any]) -> None:
