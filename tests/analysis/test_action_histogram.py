@@ -58,8 +58,8 @@ def test_a_mapping_names_bools_and_text():
 @pytest.mark.parametrize(
     ("labels", "error", "match"),
     [
-        ({0: "a"}, ValueError, "names 1 actions, 0 to 0, but 'action' holds 1"),
-        ({5: "a"}, ValueError, "names 1 actions, 5, but 'action' holds 1"),
+        ({0: "a"}, ValueError, "names 1 actions, 0 to 0, but 'action' also has the value 1"),
+        ({5: "a"}, ValueError, "names 1 actions, 5, but 'action' also has the value 1"),
         ({0.5: "a"}, ValueError, "has the key 0.5"),
         ({0: "a", "1": "b"}, ValueError, "all numbers or all text"),
         ({"1": "b"}, ValueError, "holds numbers"),
@@ -74,7 +74,9 @@ def test_labels_that_do_not_fit(labels, error, match):
 
 @pytest.mark.parametrize("values", [[3], [-1]])
 def test_an_action_without_a_label_is_refused(values):
-    with pytest.raises(ValueError, match=f"labels= names 3 actions, 0 to 2, but 'action' holds {values[0]}"):
+    with pytest.raises(
+        ValueError, match=f"labels= names 3 actions, 0 to 2, but 'action' also has the value {values[0]}"
+    ):
         tl.action_histogram(actions(values), labels=["a", "b", "c"])
 
 

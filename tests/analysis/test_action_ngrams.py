@@ -69,7 +69,7 @@ def test_no_ngram_crosses_the_edge_of_an_episode():
 def test_labels():
     table = tl.action_ngrams(actions([2, 0, 2]), labels=["left", "stay", "right"])
     assert table["label"].tolist() == [("left", "right"), ("right", "left")]
-    with pytest.raises(ValueError, match="labels= names 2 actions, 0 to 1, but 'action' holds 2"):
+    with pytest.raises(ValueError, match="labels= names 2 actions, 0 to 1, but 'action' also has the value 2"):
         tl.action_ngrams(actions([2, 0]), labels=["left", "stay"])
 
 

@@ -221,5 +221,5 @@ def test_what_is_refused():
         tl.action_runs(actions(np.arange(2000)))
     with pytest.raises(ValueError, match="'action' has the dim 'run_length'.*ds.rename"):
         tl.action_runs(actions([[0, 1]], dims={"action": ["run_length"]}))
-    with pytest.raises(ValueError, match="labels= names 1 actions, 0 to 0, but 'action' holds 1"):
+    with pytest.raises(ValueError, match="labels= names 1 actions, 0 to 0, but 'action' also has the value 1"):
         tl.action_runs(actions([0, 1]), labels=["left"])

@@ -57,7 +57,7 @@ def test_labels_name_both_sides():
     result = tl.action_transitions(actions([2, 0]), labels=["left", "stay", "right"])
     assert result["label"].values.tolist() == result["next_label"].values.tolist() == ["left", "stay", "right"]
     assert result["count"].values.tolist() == [[0, 0, 0], [0, 0, 0], [1, 0, 0]]
-    with pytest.raises(ValueError, match="labels= names 2 actions, 0 to 1, but 'action' holds 2"):
+    with pytest.raises(ValueError, match="labels= names 2 actions, 0 to 1, but 'action' also has the value 2"):
         tl.action_transitions(actions([2, 0]), labels=["left", "stay"])
 
 

@@ -181,3 +181,11 @@ def test_the_padded_array_is_never_made(row, ds):
         result = CALLS[row["function"]](ds, field)
     assert max(read, default=0) <= sum(LENGTHS)
     assert isinstance(result, xr.Dataset | xr.DataArray | dict) or hasattr(result, "columns")
+
+
+@each_row
+def test_a_field_of_no_component(row, ds):
+    """It has no value, and takes nothing down: the result is empty along it, or it is refused by its name."""
+    dtype = bool if row["discrete"] == "bools" else np.int64
+    none = (("episode", "time", "none_dim_0"), np.zeros((ds.sizes["episode"], ds.sizes["time"], 0), dtype))
+    works(row, ds.assign(none=none), "none")

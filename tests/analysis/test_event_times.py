@@ -234,3 +234,14 @@ def test_what_is_no_condition(condition, error, match):
 def test_all_steps_are_needed():
     with pytest.raises(ValueError, match="event_times: whole episodes are needed"):
         tl.event_times(DS.isel(time=slice(1, None)), lambda ds: ds["height"] > 1)
+
+
+def test_what_the_episodes_have_by_the_name_of_a_result_gives_way():
+    ds = climbing(4, 2)
+    first = tl.event_times(ds, lambda ds: ds["height"] > 0)
+    ds = ds.assign_coords(event_time=first["event_time"], entropy=first["event_time"], note=("episode", ["a", "b"]))
+    later = tl.event_times(ds, lambda ds: ds["height"] > 2)
+    np.testing.assert_equal(later["event_time"].values, [3, np.nan])
+    assert later["note"].values.tolist() == ["a", "b"]
+    assert tl.first_action_time(ds, "height")["event_time"].dims == ("episode", "value")
+    assert tl.action_entropy(ds, "height", per="episode")["entropy"].values.tolist() == [2, 1]

@@ -98,6 +98,12 @@ def test_groups_of_steps_have_the_colours_of_an_order(ds):
         assert len(set(colors)) == 3
 
 
+def test_groups_where_there_are_none_are_no_keyword_of_an_artist(ds):
+    for plot in (tl.plot_action_raster, tl.plot_state_histogram):
+        with pytest.raises(TypeError, match="by='env': this plot has no such argument"):
+            plot(ds, "reward", by="env")
+
+
 # Keywords ----------------------------------------------------------------------------------------------------
 
 

@@ -160,7 +160,7 @@ def episode_entropy(ds: xr.Dataset, name: str) -> xr.Dataset:
             ENTROPY: (dims, bits.reshape(shape), _attrs(ds, name)),
             N: (dims, n.reshape(shape), {"long_name": "transitions"}),
         },
-        {**episode_coords(ds), **inner_coords(ds, name)},
+        {**episode_coords(ds, (ENTROPY, N)), **inner_coords(ds, name)},
         made_by(ds, "action_entropy", name) | {NUM_NAN_ATTR: num_nan},
     )
 

@@ -156,6 +156,8 @@ class CodedRows(NamedTuple):
 
 def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -> np.ndarray:
     """Return the place of each value among those listed, any where it is missing."""
+    if not values.size:
+        return np.zeros(values.shape, np.int64)
     if not len(listed):
         if missing is None or not missing.all():
             raise UnlistedError

@@ -3,7 +3,7 @@
 import functools
 import importlib.metadata
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -167,9 +167,10 @@ def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
     return coords
 
 
-def episode_coords(ds: xr.Dataset) -> dict[Any, xr.Variable]:
-    """Return the coordinates over `episode` alone: what is known of each episode."""
-    return {name: ds.variables[name] for name in ds.coords if ds.variables[name].dims == (EPISODE,)}
+def episode_coords(ds: xr.Dataset, own: Container[Any] = ()) -> dict[Any, xr.Variable]:
+    """Return what is known of each episode, the coordinates over `episode`, but for names the result has itself."""
+    names = [name for name in ds.coords if name not in own]
+    return {name: ds.variables[name] for name in names if ds.variables[name].dims == (EPISODE,)}
 
 
 def as_rows(values: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ def events_dataset(ds: xr.Dataset, first: FirstTimes, attrs: dict[str, Any]) -> 
         REACHED: (first.dims, reached, {"long_name": "whether the event was reached"}),
         CENSORED: (first.dims, censored, {"long_name": "whether the event might have come later"}),
     }
-    return xr.Dataset(variables, {**first.coords, **episode_coords(ds)}, attrs)
+    return xr.Dataset(variables, {**first.coords, **episode_coords(ds, variables)}, attrs)
 
 
 def time_units(ds: xr.Dataset) -> dict[str, str]:

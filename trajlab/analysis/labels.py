@@ -112,7 +112,8 @@ def on_labels(
         whole = known == list(range(len(known)))
         which = f"actions, 0 to {len(known) - 1}," if whole else f"actions, {', '.join(map(repr, known))},"
         raise ValueError(
-            f"labels= names {len(known)} {which} but {name!r} holds {outside[-1]!r}; expected a label for each"
+            f"labels= names {len(known)} {which} but {name!r} also has the value {outside[-1]!r}; "
+            "expected a label for each"
         )
     place = {value: at for at, value in enumerate(known)}
     spread = np.zeros((*counts.shape[:-1], len(known)), np.int64)

@@ -131,6 +131,12 @@ def merged(artist: type, defaults: Mapping[str, Any], given: Mapping[str, Any]) 
     """
     from matplotlib.cbook import normalize_kwargs
 
+    foreign = [name for name in ("by", "groups", "labels", "bins") if name in given]
+    if foreign:
+        raise TypeError(
+            f"{foreign[0]}={given[foreign[0]]!r}: this plot has no such argument; select what to draw first, as in "
+            "ds.sel(episode=ds['end_reason'] == 'terminated'), and draw one after the other"
+        )
     own: dict[str, Any] = normalize_kwargs(dict(given), artist)
     for alias in ("colors", "c")[: 1 if artist.__name__ == "PathCollection" else 2]:  # dots may have a `c` each
         if alias in own:

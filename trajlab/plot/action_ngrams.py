@@ -131,7 +131,7 @@ def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs
     places = np.arange(len(part))
     style = _style.merged(Rectangle, {"height": 0.75, "color": _style.cycle(ax)[0]}, kwargs)
     ax.barh(places, part[SHARE], **style)
-    ax.set_xlim(0, 1.2 * largest)
+    ax.set_xlim(0, 1.3 * largest)
     ax.set_ylim(len(part) - 0.4, -0.6)
     _text.plain_shares(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(4))

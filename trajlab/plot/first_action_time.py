@@ -76,7 +76,7 @@ def plot_first_action_time(
         _legend.write_legend(panels, lines, legend_texts(actions, curves), title)
     texts = [
         f"first time of each {title}: {_text.count_text(result.attrs)}",
-        "n: episodes at risk; dots: medians",
+        "n: episodes at risk; dots: half of those that do",
     ]
     if len(actions) < total:
         texts.append(f"{len(actions)} of {total:,} values, those that most episodes have")

@@ -81,7 +81,10 @@ def plot_milestones(
         title = _legend.groups_title(chosen, "episodes") if by_group else None
         _legend.write_legend(panels, lines, legend_texts(names, curves), title)
     what = f"{text}, of" if is_single and text != "condition" else "milestones of"
-    texts = [f"{what} {_text.count_text(result.attrs)}", "reached by each step; n: episodes at risk; dots: medians"]
+    texts = [
+        f"{what} {_text.count_text(result.attrs)}",
+        "reached by each step; n: episodes at risk; dots: half of those that do",
+    ]
     texts += _text.unseen_starts(result.attrs) + _legend.left_out(chosen)
     _panels.write_names(panels, titles, texts, panel_notes(names if lines else [], curves))
     return panels.result()
