@@ -1,7 +1,9 @@
 """What every test runs under: eight CPU devices, strict promotion in JAX, checked annotations, no windows."""
 
 import os
+import signal
 import sys
+import threading
 import warnings
 
 os.environ.setdefault("MPLBACKEND", "agg")
@@ -16,6 +18,10 @@ import pytest
 hypothesis.settings.register_profile("trajlab", deadline=None, derandomize="CI" in os.environ)
 hypothesis.settings.load_profile("trajlab")
 
+
+# A shell starts what runs in its background with interrupts ignored; tests that send one would find it swallowed.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Speed is measured as users have it: one device, nothing checked.
 if "benchmark" not in sys.argv:
