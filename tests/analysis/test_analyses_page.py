@@ -9,6 +9,7 @@ import xarray as xr
 from agents.worlds import make_world, record
 
 import trajlab as tl
+from trajlab.block.log import LogView
 from trajlab.dataset.lazy import LazyArray
 
 PAGE = Path(__file__).parents[2] / "docs" / "analyses.md"
@@ -181,6 +182,17 @@ def test_the_padded_array_is_never_made(row, ds):
         result = CALLS[row["function"]](ds, field)
     assert max(read, default=0) <= sum(LENGTHS)
     assert isinstance(result, xr.Dataset | xr.DataArray | dict) or hasattr(result, "columns")
+
+
+@each_row
+def test_what_is_read(row, ds):
+    field = "flag" if row["discrete"] == "bools" else "action"
+    with (
+        mock.patch.object(LogView, "read", autospec=True, side_effect=LogView.read) as cells,
+        mock.patch.object(LogView, "read_rows", autospec=True, side_effect=LogView.read_rows) as rows,
+    ):
+        CALLS[row["function"]](ds, field)
+    assert (cells.called or rows.called) == (row["reads"] == "rows")
 
 
 @each_row
