@@ -6,7 +6,7 @@ from typing import Any, Self
 from beartype import BeartypeConf, FrozenDict, beartype
 
 PUBLIC = """
-    Buffer Convention Recorder action_by_state action_entropy action_histogram action_ngrams action_raster
+    Batch Buffer Consumer Convention Recorder StreamingHistogram StreamingTrace action_by_state action_entropy action_histogram action_ngrams action_raster
     action_rates action_runs action_saturation action_transitions align append autocorrelation concat episode
     episode_table event_times first_action_time from_episodes from_rollout init_buffer learning_curve milestones
     occupancy outcomes outliers plot_action_by_state plot_action_entropy plot_action_histogram plot_action_ngrams
