@@ -26,7 +26,7 @@ class RangeOf:
 
     def __call__(self, batch: FlatBatch) -> np.ndarray:
         """Return the group of each transition (M,), -1 for none."""
-        return self.codes[self.cells.steps_of(batch.time)]
+        return self.codes.take(self.cells.steps_of(batch.time))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
