@@ -23,6 +23,8 @@ FEW_ROWS, MANY_ROWS = 8, 64
 """Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
 CACHE_STRIDE = 2048
 """Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
+PADDING_CELLS = 16
+"""Unused cells behind each column of labels, so that columns are no such multiple apart."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -272,8 +274,10 @@ class _Band:
         values = np.full(2 * len(which) + 1, per_episode[0], per_episode.dtype)
         values[1::2] = per_episode[which]
         counts = np.empty(2 * len(which) + 1, np.int64)
-        counts[0::2], counts[1::2] = self._gaps[1], finish - begin
-        return np.repeat(values, counts).reshape(self.width, self.end - self.first)
+        columns_begun = np.diff(self.table.column[which], prepend=0, append=self.width)
+        counts[0::2], counts[1::2] = self._gaps[1] + columns_begun * PADDING_CELLS, finish - begin
+        rows = self.end - self.first
+        return np.repeat(values, counts).reshape(self.width, rows + PADDING_CELLS)[:, :rows]
 
     def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
