@@ -145,7 +145,7 @@ def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[st
     given: Any = kwargs.get("cmap")
     if given is None and texts is not None and len(texts) <= MAX_COLORS:
         given = ListedColormap(_style.cycle(ax)[: len(texts)])
-    given = "viridis" if given is None else given
+    given = _style.viridis(ax) if given is None else given
     cmap = matplotlib.colormaps[given] if isinstance(given, str) else given
     return (
         {"cmap": cmap}
