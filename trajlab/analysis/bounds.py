@@ -53,12 +53,21 @@ def find_bounds(ds: xr.Dataset, name: str, low: Any, high: Any, tolerance: Any, 
     return bounds
 
 
+def is_unbounded(ds: xr.Dataset, name: str) -> bool:
+    """Say whether a field has transitions, and its attributes tell of neither bound."""
+    return ds.sizes[EPISODE] > 0 and _known(ds, name, "low") is None and _known(ds, name, "high") is None
+
+
+def _known(ds: xr.Dataset, name: str, key: str) -> Any:
+    variable = ds.variables[name]
+    return variable.attrs.get(key) if has_own_name(variable, name) else None  # arithmetic keeps attributes
+
+
 def _bound(ds: xr.Dataset, name: str, key: str, given: Any, what: str) -> np.ndarray:
     """Return one bound (component,), as float64."""
     if given is not None:
         return _per_component(ds, name, key, given)
-    variable = ds.variables[name]
-    known = variable.attrs.get(key) if has_own_name(variable, name) else None  # arithmetic keeps attributes
+    known = _known(ds, name, key)
     sign = "-" if key == "low" else ""
     if known is None and not ds.sizes[EPISODE]:
         known = float(f"{sign}inf")  # there is nothing to count, and a recorder that was off knows no space

@@ -121,7 +121,7 @@ def _draw(
         _text.plain_numbers(bar.ax.yaxis)
     if pairs is not None:
         for image, count in zip(images, pairs, strict=True):
-            _grid.fade(image, np.broadcast_to(count[:, np.newaxis], image.get_array().shape))
+            _grid.fade(image, np.broadcast_to(count[:, np.newaxis], matrices.shape[1:]))
     _label(panels, drawn, places, texts)
     for ax, image in zip(panels.axes, images, strict=True):
         _write_numbers(ax, image, "{:,.0f}" if drawn.dtype.kind == "i" else "{:.2f}")
