@@ -75,8 +75,9 @@ def draw_maps(
         mesh = _grid.draw_cells(ax, result, means[number], _scaled(ax, style, means[same], firm))
         is_last = number == len(panels.axes) - 1
         if len(labels) > 1 or is_last:
-            beside: dict[str, Any] = {"extend": _beyond(mesh, means[same]), "label": f"mean of {labels[component]}"}
-            panels.root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, **beside)
+            has_own = len(labels) > 1
+            bar = panels.root.colorbar(mesh, ax=ax if has_own else panels.axes, extend=_beyond(mesh, means[same]))
+            _text.write_bar_label(panels, bar, f"mean of {labels[component]}", of_all=not has_own)
         if "alpha" not in kwargs:
             _grid.fade(mesh, counts[number].T)
     _grid.label_axes(panels, result)

@@ -135,7 +135,8 @@ def _draw(
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))
-    panels.root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
+    bar = panels.root.colorbar(maps[0], ax=panels.axes)
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else SHARE_TEXT)
     for number, ax in enumerate(panels.axes):
         is_left = panels.is_left(number)
         _text.label_rows(

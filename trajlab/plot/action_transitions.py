@@ -116,7 +116,8 @@ def _draw(
     for ax, matrix in zip(panels.axes, matrices, strict=True):
         images.append(ax.imshow(matrix, **style))
         ax.grid(visible=False)
-    bar = panels.root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(images[0], ax=panels.axes)
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis)
     if pairs is not None:

@@ -85,7 +85,8 @@ def plot_path(
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
             title = _text.time_label(ds[TIME]) if shade is None else _text.with_units(shade.title, shade.units)
-            beside = panels.root.colorbar(bar, ax=ax_, label=title)
+            beside = panels.root.colorbar(bar, ax=ax_)
+            _text.write_bar_label(panels, beside, title)
             if shade is None and "norm" not in kwargs:
                 _text.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()
