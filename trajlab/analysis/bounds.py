@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.fields import component_count, has_own_name
+from trajlab.errors import has_bool
 from trajlab.names import EPISODE
 
 PerComponent = float | int | Sequence[Any] | np.ndarray
@@ -88,6 +89,8 @@ def _per_component(ds: xr.Dataset, name: str, key: str, value: Any) -> np.ndarra
         values = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{key}={value!r}; expected a number, or {count} of them") from error
+    if has_bool(value) and ds.variables[name].dtype != bool:
+        raise ValueError(f"{key}={value!r}; expected a number, or {count} of them")
     if values.ndim and values.shape not in (shape, (count,)):
         raise ValueError(
             f"{key} has the shape {values.shape}, and the components of {name!r} {shape}; expected a number for each "

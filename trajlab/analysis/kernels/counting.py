@@ -5,6 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from trajlab.errors import has_bool
+
+MAX_PLACES = 2**26
+"""More counts than this, in all groups and components together, are no table to look at."""
 MAX_DENSE = 2**16
 """A batch is counted value by value when its values span at most this much, and sorted otherwise."""
 FEW = 1024
@@ -251,6 +255,8 @@ def as_edges(given: Any) -> np.ndarray | None:
     try:
         edges = np.asarray(given, np.float64)
     except (TypeError, ValueError):
+        return None
+    if has_bool(given):
         return None
     is_fit = edges.ndim == 1 and len(edges) > 1 and np.isfinite(edges).all() and (np.diff(edges) > 0).all()
     return edges if is_fit else None
