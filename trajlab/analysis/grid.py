@@ -12,7 +12,15 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import Numbers
-from trajlab.analysis.kernels.counting import MAX_PLACES, RangeFinder, as_edges, bin_index, bin_middles, even_edges
+from trajlab.analysis.kernels.counting import (
+    MAX_PLACES,
+    RangeFinder,
+    as_edges,
+    bin_index,
+    bin_middles,
+    even_edges,
+    whole_edges,
+)
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -246,6 +254,4 @@ def _axis(component: Component, kind: str | None, ends: tuple[Any, Any], bins: i
         values = np.arange(count).astype(np.uint64 if kind == "u" and largest >= 2**63 else np.int64)
         values += values.dtype.type(smallest)
         return Axis(component, smallest - 0.5 + np.arange(count + 1.0), values, kind)
-    width = -(-count // bins)  # as many whole numbers in each bin: else some would hold one more than others
-    bins = -(-count // width)
-    return Axis(component, even_edges(smallest - 0.5, smallest + width * bins - 0.5, bins))
+    return Axis(component, whole_edges(smallest, largest, bins))

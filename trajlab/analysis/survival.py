@@ -162,5 +162,5 @@ def _labelled(
     }
     time = np.arange(values.shape[1])
     coords = {TIME: (TIME, time, {"long_name": "time since the start", "units": "steps"}), **groups.coords()}
-    attrs = made_by(ds, "survival", LENGTH) | {"horizon": horizon} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    attrs = made_by(ds, "survival", LENGTH) | {"horizon": horizon, LEFT_OUT_ATTR: left_out}
     return xr.Dataset(variables, coords, attrs)

@@ -236,6 +236,17 @@ def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
     return edges
 
 
+def whole_edges(smallest: int, largest: int, bins: int) -> np.ndarray:
+    """Return edges of at most so many bins, which hold equally many whole numbers: else some would hold one more.
+
+    >>> whole_edges(1, 5, 2)
+    array([0.5, 3.5, 6.5])
+    """
+    width = -(-(largest - smallest + 1) // bins)
+    bins = -(-(largest - smallest + 1) // width)
+    return even_edges(smallest - 0.5, smallest + width * bins - 0.5, bins)
+
+
 def _widened(smallest: float, largest: float, least: float, limit: float) -> tuple[float, float]:
     """Return a range `least` wide around another one, moved where it would go beyond the largest float."""
     lower, upper = largest / 2 + smallest / 2 - least / 2, largest / 2 + smallest / 2 + least / 2
