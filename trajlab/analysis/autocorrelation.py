@@ -12,8 +12,8 @@ from trajlab.analysis.common import (
     made_by,
     require_free_dims,
     require_numeric,
+    steps_number,
     title_of,
-    whole_number,
 )
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
@@ -123,7 +123,7 @@ def _check_lag(max_lag: Any, cells: Cells) -> int:
     if max_lag is None:
         longest = int(cells.counts.max(initial=0))
         return min(DEFAULT_LAGS, int(cells.labels[longest - 1] - cells.labels[0])) if longest else 0
-    return whole_number("max_lag", max_lag, least=0)
+    return steps_number("max_lag", max_lag, cells)
 
 
 def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSums]:

@@ -23,7 +23,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
-from trajlab.errors import warn_user
+from trajlab.errors import is_bool, warn_user
 from trajlab.names import COMPLETE, EPISODE, NUM_INCOMPLETE_ATTR, RETURN
 
 MIN_FOR_MEDIAN = 10
@@ -98,7 +98,8 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
 
 def check_discount(discount: Any) -> None:
     """Raise unless a discount is a number from 0 to 1."""
-    if not isinstance(discount, numbers.Real) and not (np.ndim(discount) == 0 and hasattr(discount, "dtype")):
+    is_number = isinstance(discount, numbers.Real) or (np.ndim(discount) == 0 and hasattr(discount, "dtype"))
+    if not is_number or is_bool(discount):
         raise TypeError(f"discount={discount!r}; expected a number from 0 to 1")
     if not 0 <= float(discount) <= 1:
         raise ValueError(f"discount={discount!r}; expected a number from 0 to 1")

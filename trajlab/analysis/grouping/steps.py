@@ -11,10 +11,12 @@ import numpy as np
 from trajlab.analysis.grouping.cut import range_labels
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
+from trajlab.errors import has_bool
 
 PHASE = "phase"
 """To group by it is to group by how much of the episode has passed."""
 THIRDS = ("early", "middle", "late")
+MOST_PARTS = 10_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,12 +71,14 @@ def phase_ends(groups: Any) -> np.ndarray:
     """
     number = len(THIRDS) if groups is None else groups
     if isinstance(number, int | np.integer) and not isinstance(number, bool) and number > 0:
+        if number > MOST_PARTS:
+            raise ValueError(f"groups={groups!r}; by='phase' takes at most {MOST_PARTS:,} parts")
         return np.arange(number + 1) / number
     problem = f"groups={groups!r}; by='phase' takes a number of equal parts, or ascending edges from 0 to 1"
     if isinstance(groups, str | Mapping) or not isinstance(groups, Sequence | np.ndarray):
         raise TypeError(problem)
     ends = np.asarray(groups)
-    if ends.ndim != 1 or len(ends) < 2 or ends.dtype.kind not in "iuf":
+    if ends.ndim != 1 or len(ends) < 2 or ends.dtype.kind not in "iuf" or has_bool(groups):
         raise ValueError(problem)
     if not ((ends >= 0) & (ends <= 1)).all() or not (np.diff(ends) > 0).all():
         raise ValueError(problem)

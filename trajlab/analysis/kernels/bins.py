@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from trajlab.analysis.kernels.counting import table_index
+from trajlab.errors import has_bool
 
 
 class BinFinder:
@@ -131,6 +132,17 @@ def even_edges(smallest: float, largest: float, bins: int) -> np.ndarray:
     return edges
 
 
+def whole_edges(smallest: int, largest: int, bins: int) -> np.ndarray:
+    """Return edges of at most so many bins, which hold equally many whole numbers: else some would hold one more.
+
+    >>> whole_edges(1, 5, 2)
+    array([0.5, 3.5, 6.5])
+    """
+    width = -(-(largest - smallest + 1) // bins)
+    bins = -(-(largest - smallest + 1) // width)
+    return even_edges(smallest - 0.5, smallest + width * bins - 0.5, bins)
+
+
 def _widened(smallest: float, largest: float, least: float, limit: float) -> tuple[float, float]:
     """Return a range `least` wide around another one, moved where it would go beyond the largest float."""
     lower, upper = largest / 2 + smallest / 2 - least / 2, largest / 2 + smallest / 2 + least / 2
@@ -150,6 +162,8 @@ def as_edges(given: Any) -> np.ndarray | None:
     try:
         edges = np.asarray(given, np.float64)
     except (TypeError, ValueError):
+        return None
+    if has_bool(given):
         return None
     is_fit = edges.ndim == 1 and len(edges) > 1 and np.isfinite(edges).all() and (np.diff(edges) > 0).all()
     return edges if is_fit else None

@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+MAX_PLACES = 2**26
+"""More counts than this, in all groups and components together, are no table to look at."""
 MAX_DENSE = 2**16
 """A batch is counted value by value when its values span at most this much, and sorted otherwise."""
 FEW = 1024
