@@ -325,7 +325,11 @@ class Recorder:
             is_step=is_step,
             is_partial=is_partial,
         )
-        return Session(plan, self._options, self._lock)
+        options = self._options
+        if self._source is not None:
+            own = {name: at for name, at in self._source.episode_fields.items() if name in plan.chosen}
+            options = options._replace(episode_fields={**own, **(options.episode_fields or {})})
+        return Session(plan, options, self._lock)
 
     def _iteration(self, given: Any, is_step: bool) -> int:
         if given is None:
@@ -481,7 +485,7 @@ class Recorder:
                 marked = np.flatnonzero(rows.marks == bit)
                 if marked.size:
                     self._mark(Mark(bit, marked))
-            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=False)
+            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=rows.is_step)
             self._source.taken()
 
     def _check_open(self) -> None:
@@ -492,7 +496,8 @@ class Recorder:
         """Refuse to be copied or pickled: a recorder holds memory of the device, and a lock."""
         raise TypeError(
             "a Recorder is neither copied nor pickled; keep what it recorded, rec.to_dataset(). Of an environment that "
-            "records itself copy the one within: env.unwrapped"
+            "records itself copy the one within: env.unwrapped. In a configuration that is copied, as managers do with "
+            "theirs, give SharedRecorder(rec) of trajlab.integrations.managers"
         )
 
     def __enter__(self) -> Self:
