@@ -149,7 +149,7 @@ def times(cells: Cells, length: jax.Array) -> tuple[jax.Array, jax.Array]:
     length : array (N,) int32
     """
     before = jnp.cumsum(cells.is_transition, axis=0, dtype=jnp.int32) - cells.is_transition.astype(jnp.int32)
-    begun = jax.lax.cummax(jnp.where(cells.is_first, before, -length), axis=0)
+    begun = jax.lax.cummax(jnp.where(cells.is_first, before, -length[None]), axis=0)
     time = before - begun
     after = time[-1] + cells.is_transition[-1].astype(jnp.int32)
     return jnp.where(cells.is_transition, time, np.int32(-1)), after

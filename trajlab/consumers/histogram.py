@@ -187,16 +187,12 @@ def _count_values(size: int) -> Callable[[Any, Rows], _Counts]:
     """Return the function that counts the values 0 to size - 1."""
 
     def count(counts: _Counts | None, rows: Rows) -> _Counts:
-        values = rows.values.astype(jnp.uint8) if rows.values.dtype == bool else rows.values
-        place = jnp.clip(values, 0, size - 1).astype(jnp.int32) if _holds(values.dtype, size) else values
-        return _added(counts, rows, place.astype(jnp.int32), values < 0, values > size - 1, None, size)
+        is_unsigned = jnp.issubdtype(rows.values.dtype, jnp.unsignedinteger)
+        values = rows.values.astype(jnp.uint64 if is_unsigned else jnp.int64)
+        place = jnp.clip(values, 0, size - 1).astype(jnp.int32)
+        return _added(counts, rows, place, values < 0, values > size - 1, None, size)
 
     return count
-
-
-def _holds(dtype: Any, size: int) -> bool:
-    """Say whether an integer dtype holds the value `size` - 1."""
-    return bool(jnp.iinfo(dtype).max >= size - 1)
 
 
 @functools.lru_cache(maxsize=64)
@@ -223,7 +219,7 @@ def _added(
     there = (rows.time >= 0)[:, None]
     nan = jnp.zeros_like(below) if nan is None else nan
     outside = below | above | nan | ~there
-    index = jnp.where(outside, components * size, place + jnp.arange(components, dtype=jnp.int32) * size)
+    index = jnp.where(outside, components * size, place + jnp.arange(components, dtype=jnp.int32)[None] * size)
     new = jnp.zeros(components * size + 1, jnp.int64).at[index].add(1)[:-1]
     nan, below, above = (jnp.sum(kind & there, dtype=jnp.int64) for kind in (nan, below, above))
     return _Counts(

@@ -118,11 +118,12 @@ def _add(num_steps: int) -> Callable[[Any, Rows], _Sums]:
         if sums is None:
             # Values are taken from their first mean, so that the squares' difference keeps its digits.
             usable = there & jnp.isfinite(values)
-            shift = jnp.sum(jnp.where(usable, values, 0), axis=0) / jnp.maximum(jnp.sum(usable, axis=0), 1)
+            count = jnp.maximum(jnp.sum(usable, axis=0, dtype=jnp.float64), 1)
+            shift = jnp.sum(jnp.where(usable, values, 0), axis=0) / count
             none = jnp.zeros((num_steps + 1, values.shape[1]))
             sums = _Sums(jnp.zeros(num_steps + 1, jnp.int64), shift, none, none)
         step = jnp.where(there[:, 0], jnp.minimum(rows.time, num_steps), num_steps + 1)  # out of range: dropped
-        values = values - sums.shift
+        values = values - sums.shift[None]
         return _Sums(
             sums.n.at[step].add(1, mode="drop"),
             sums.shift,

@@ -89,7 +89,7 @@ def merged(where: Any, fields: Fields, others: Fields) -> Fields:
     """Return `fields` of the environments `where` (N,) bool, and `others` of the rest."""
     leaves, tree = jax.tree.flatten(fields)
     rest, other_tree = jax.tree.flatten(others)
-    if bool(tree != other_tree):
+    if bool(tree != other_tree):  # type: ignore[operator]
         raise ValueError(
             f"after_step() gave the fields {sorted(others)} at the end of a step, and {sorted(fields)} before the "
             "reset of environments within it; it has to give the same ones"
