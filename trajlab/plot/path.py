@@ -39,9 +39,11 @@ def plot_path(
     known. Its first step has a circle, and its last point a square where the episode terminated, a triangle where it
     was truncated, a cross where it was cut, and a diamond where only that it ended is known. There is no mark where the
     first step is not the episode's start (`start_seen` is False, or `time` was sliced), nor where the last one is not
-    its end. Steps whose neighbours are not in the Dataset are dots. Nothing is computed: the points are what
-    ``stack_fields(ds, [x, y])`` has at each step, and `final_obs` behind the last one. NaN is not drawn, and neither are steps of an agent
+    its end. Steps whose neighbours are not in the Dataset are dots. NaN is not drawn, and neither are steps of an agent
     that is done: where that is before the others are, its path ends with a diamond.
+
+    Nothing is computed, so there is no function that returns it: the points are what
+    ``stack_fields(ds).sel(field=[x, y])`` has at each step, and behind the last one those of `final_obs`.
 
     Parameters
     ----------
