@@ -13,6 +13,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     units_of,
@@ -108,7 +109,7 @@ def check_discount(discount: Any) -> None:
 def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
-    has_nan = np.zeros(len(sums), bool)
+    has_nan, is_finite = np.zeros(len(sums), bool), True
     alive = AliveRows.of(ds, name)
     powers = None
     if 0 < discount < 1:
@@ -117,10 +118,13 @@ def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
         rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
         rows = rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
         _add_discounted(sums, has_nan, rows, batch, float(discount), powers)
+        is_finite = is_finite and (rows.dtype.kind != "f" or not np.isinf(rows).any())
     undefined = np.isnan(sums).any(axis=1) & ~has_nan
     for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
         if count:
             warn_user(f"returns: {count} of {len(sums)} episodes have {what} in {name!r}, and so NaN as their return")
+    if is_finite:
+        report_overflow("returns", name, np.isinf(sums))
     return sums
 
 
