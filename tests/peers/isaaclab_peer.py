@@ -13,6 +13,7 @@ import datetime
 import importlib.metadata
 import time
 import types
+from typing import ClassVar
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -24,7 +25,7 @@ from isaaclab.utils import configclass
 from plain_lists import PlainLists, reasons
 
 import trajlab as tl
-from trajlab.integrations.isaaclab import RecordEpisodes, RecordEpisodesCfg, SharedRecorder
+from trajlab.integrations.isaaclab import RecordEpisodesCfg, SharedRecorder
 
 PAYLOAD = {"a": 37, "b": 37, "c": 19, "d": 72, "e": 0, "f": 0, "g": 0}
 """Widths of the fields of Isaac Lab's pull request 8822: float32, and bool where there is none."""
@@ -118,7 +119,7 @@ class AddPayload(isaac.RecorderTerm):
 class Log(isaac.RecorderTerm):
     """What each hook sees of environment 0."""
 
-    lines: list[str] = []
+    lines: ClassVar[list[str]] = []
 
     def write(self, hook):
         obs, action = self._env.obs_buf["policy"][0, 0].item(), self._env.action_manager.action[0, 0].item()
@@ -237,13 +238,14 @@ def speed():
                 manager = env.recorder_manager
                 manager._episodes = {i: isaac.EpisodeData() for i in range(num_envs)}
                 env.action_manager.action[:], env.reward_buf = action, action[:, 0]
-                env.reset_terminated, env.reset_time_outs = env.termination_manager.terminated, env.termination_manager.time_outs
+                env.reset_terminated, env.reset_time_outs = (
+                    env.termination_manager.terminated,
+                    env.termination_manager.time_outs,
+                )
                 start = time.perf_counter()
                 for _ in range(steps):
                     manager.record_pre_step()
                     manager.record_post_step()
-                if name == "RecordEpisodes":
-                    env.recorder_manager._terms["a"].shared.recorder.num_recorded_steps
                 if round_number:
                     times[name].append(1e3 * (time.perf_counter() - start) / steps)
         text = ", ".join(f"{name} {np.median(t):.3f} ({min(t):.3f}-{max(t):.3f})" for name, t in times.items())
@@ -251,7 +253,9 @@ def speed():
 
 
 def main():
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("torch", "jax", "numpy", "warp-lang"))
+    versions = ", ".join(
+        f"{name} {importlib.metadata.version(name)}" for name in ("torch", "jax", "numpy", "warp-lang")
+    )
     print(f"{datetime.date.today()}, isaaclab 3.0.0, {versions}")
     check()
     hooks()

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import importlib.metadata
 import time
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from mjlab.managers.recorder_manager import RecorderTerm, RecorderTermCfg
 from mjlab.managers.termination_manager import TerminationTermCfg
 from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
 from mjlab.utils.noise import GaussianNoiseCfg
-
 from plain_lists import PlainLists, reasons
 
 from trajlab.integrations.mjlab import RecordEpisodes, SharedRecorder
@@ -41,7 +41,7 @@ class Nothing(RecorderTerm):
 class Log(RecorderTerm):
     """What each hook sees: the action and the newest step of the history in the observation, of one environment."""
 
-    lines: list[str] = []
+    lines: ClassVar[list[str]] = []
 
     def write(self, hook):
         obs, action = self._env.obs_buf["actor"][0, -1].item(), self._env.action_manager.action[0, 0].item()
@@ -115,7 +115,9 @@ def check(auto_reset):
     one = shared.get_episode(3)
     env.close()
     env.close()
-    print(f"auto_reset={auto_reset}: {count} episodes of 8 environments ({reasons(ds)}) equal plain lists, bit for bit;")
+    print(
+        f"auto_reset={auto_reset}: {count} episodes of 8 environments ({reasons(ds)}) equal plain lists, bit for bit;"
+    )
     print("  observations with noise, history and delay, and the random state, are those without a term")
     print(f"  get_episode(3) holds {one['length'].values.tolist()} steps, with {sorted(map(str, one.data_vars))}")
 
