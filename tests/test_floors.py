@@ -52,7 +52,7 @@ FLOORS = {
 OWNED = {"gymnasium": "integrations"}
 
 # Imported inside the function that uses them, so that an import costs little and needs no extra.
-LAZY = frozenset("matplotlib dask h5netcdf h5py zarr IPython ipywidgets".split())
+LAZY = frozenset("matplotlib dask h5netcdf h5py zarr orjson IPython ipywidgets".split())
 
 
 def place(name: str) -> str:
