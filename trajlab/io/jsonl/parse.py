@@ -196,8 +196,10 @@ def _optional(
     values, is_missing, odd = [], np.ones(len(lines), bool), 0
     for place, line in enumerate(lines):
         try:
-            values.append(decode([at(line, spec.place)], spec.dtype, (1, *spec.shape)))
-            is_missing[place] = False
+            value = at(line, spec.place)
+            if value is not None:
+                values.append(decode([value], spec.dtype, (1, *spec.shape)))
+                is_missing[place] = False
         except KeyError:
             pass
         except ValueError:

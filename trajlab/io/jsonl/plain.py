@@ -12,7 +12,7 @@ from trajlab.padding import shown_dtype
 Found = list[tuple[tuple[str, ...], np.ndarray]]
 """Numbers, and arrays of them, with the keys under which they stand."""
 
-MAX_DEPTH, MAX_TEXT = 64, 1000
+MAX_DEPTH, MAX_TEXT = 16, 1000
 TAG_TYPE, TAG_TEXT = "type", "repr"
 _WHOLE = range(-(2**63), 2**64)
 _NUMBERS = "biufc"
