@@ -12,15 +12,8 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import Numbers
-from trajlab.analysis.kernels.counting import (
-    MAX_PLACES,
-    RangeFinder,
-    as_edges,
-    bin_index,
-    bin_middles,
-    even_edges,
-    whole_edges,
-)
+from trajlab.analysis.kernels.bins import BinFinder, RangeFinder, as_edges, bin_middles, even_edges, whole_edges
+from trajlab.analysis.kernels.counting import MAX_PLACES
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -59,6 +52,10 @@ class Axis:
         """Number of bins."""
         return len(self.edges) - 1
 
+    @functools.cached_property
+    def _finder(self) -> BinFinder:
+        return BinFinder(self.edges)
+
     def places(self, batch: FlatBatch) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Return the bin of each transition (M,), and which have NaN or lie outside, None where none does."""
         values = self.component.values(batch)
@@ -69,10 +66,10 @@ class Axis:
                 return place, None, None
             return np.where(missing[:, 0], 0, place), missing[:, 0], None
         values = as_rows(values)[:, 0].astype(np.float64)
-        if not values.size or (values.min() >= self.edges[0] and values.max() <= self.edges[-1]):
-            return bin_index(values, self.edges), None, None
+        if self._finder.holds(values):
+            return self._finder.find(values), None, None
         nan, inside = np.isnan(values), (values >= self.edges[0]) & (values <= self.edges[-1])
-        return bin_index(np.where(inside, values, self.edges[0]), self.edges), nan, ~inside & ~nan
+        return self._finder.find(np.where(inside, values, self.edges[0])), nan, ~inside & ~nan
 
     def coords(self, names: tuple[str, str, str]) -> dict[str, Any]:
         """Return the coordinates of its dim: the middle (or the value) of each bin, and its edges."""

@@ -1,6 +1,7 @@
 """Returns: what an episode's rewards add up to."""
 
 import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.grouping.cut import fair_codes
 from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
@@ -108,33 +110,48 @@ def check_discount(discount: Any) -> None:
 def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
-    has_nan, is_finite = np.zeros(len(sums), bool), True
-    alive = AliveRows.of(ds, name)
-    for batch in iter_flat(ds, [name, *alive.needed]):
-        rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
-        rows = rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
-        _add_discounted(sums, has_nan, rows, batch, float(discount))
-        is_finite = is_finite and (rows.dtype.kind != "f" or not np.isinf(rows).any())
+    has_nan = np.zeros(len(sums), bool)
+    powers = None
+    if 0 < discount < 1:
+        powers = np.power(float(discount), np.arange(Cells.of(ds).counts.max(initial=0)))
+    for batch, rows in _rewards(ds, name):
+        _add_discounted(sums, has_nan, rows, batch, float(discount), powers)
     undefined = np.isnan(sums).any(axis=1) & ~has_nan
     for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
         if count:
             warn_user(f"returns: {count} of {len(sums)} episodes have {what} in {name!r}, and so NaN as their return")
-    if is_finite:
+    if np.isinf(sums).any() and not any(np.isinf(rows.astype(np.float64)).any() for _, rows in _rewards(ds, name)):
         report_overflow("returns", name, np.isinf(sums))
     return sums
 
 
+def _rewards(ds: xr.Dataset, name: str) -> Iterator[tuple[FlatBatch, np.ndarray]]:
+    """Yield transitions and their rewards (M, component), 0 for an agent that takes no part."""
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *alive.needed]):
+        rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
+        yield batch, rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
+
+
 def _add_discounted(
-    sums: np.ndarray, has_nan: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float
+    sums: np.ndarray,
+    has_nan: np.ndarray,
+    rewards: np.ndarray,
+    batch: FlatBatch,
+    discount: float,
+    powers: np.ndarray | None,
 ) -> None:
-    """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes."""
+    """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes.
+
+    `powers` (time,) are those of the discount, None where it is 0 or 1.
+    """
     episode = batch.episode
     if discount == 0:  # 0 * inf would be NaN
         counted = batch.time == 0
         episode, rewards = episode[counted], rewards[counted]
     first = int(episode.min(initial=len(sums)))
     index = episode - first
-    weight = None if discount in (0, 1) else np.power(discount, batch.time)
+    weight = None if powers is None else powers.take(batch.time)
     with np.errstate(invalid="ignore"):
         for component in range(sums.shape[1]):
             column = rewards[:, component].astype(np.float64)
@@ -147,9 +164,9 @@ def _add_discounted(
 def _weighted(column: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return rewards times their weights; an infinite one stays so where its weight is too small for a float."""
     product = column * weight
-    vanished = weight == 0
-    if vanished.any():
-        product[vanished & np.isinf(column)] = column[vanished & np.isinf(column)]
+    if weight.min(initial=1.0) == 0:
+        vanished = (weight == 0) & np.isinf(column)
+        product[vanished] = column[vanished]
     return product
 
 

@@ -28,7 +28,7 @@ class RangeOf:
 
     def __call__(self, batch: FlatBatch) -> np.ndarray:
         """Return the group of each transition (M,), -1 for none."""
-        return self.codes[self.cells.steps_of(batch.time)]
+        return self.codes.take(self.cells.steps_of(batch.time))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,8 +58,8 @@ class PhaseOf:
     @functools.cached_property
     def _first_steps(self) -> list[np.ndarray]:
         """The first step of each episode (episode,) whose middle is not before each end but that of the episode."""
-        never = np.iinfo(np.int64).max
-        steps = [np.ceil(end * self.length - 0.5).astype(np.int64) for end in self.ends if end < 1]
+        never = np.iinfo(np.int32).max
+        steps = [np.ceil(end * self.length - 0.5).astype(np.int32) for end in self.ends if end < 1]
         return [np.where(self.length > 0, step, never) for step in steps]
 
 
