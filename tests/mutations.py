@@ -303,13 +303,13 @@ MUTATIONS = [
     Mutation(
         "counted before it is written",
         "an interrupted chunk counts although its rows were not written",
-        edit("recorder/recorder.py", "            session.append(\n", "            self._counters = seen._replace(rows=counters.rows + length)\n            session.append(\n"),
+        edit("recorder/recorder.py", "            captured = session.append(\n", "            self._counters = seen._replace(rows=counters.rows + length)\n            captured = session.append(\n"),
         f"{INTERRUPT} -k warm-numpy",
     ),
     Mutation(
         "flags of a lost chunk kept",
         "the episodes are counted by the flags of a chunk that was interrupted",
-        edit("recorder/session.py", "while self._arriving and self._arriving[-1][0] >= counters.rows:", "while False:"),
+        edit("recorder/stream.py", "while self._waiting and self._waiting[-1][0] >= row:", "while False:"),
         f"{INTERRUPT} -k flags_of_a_lost_chunk",
     ),
     Mutation(
