@@ -23,7 +23,7 @@ from trajlab.names import Incomplete
 from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.calls import as_array, as_iteration, step_mask
 from trajlab.recorder.marks import Mark
-from trajlab.recorder.session import Counters, Options, Session
+from trajlab.recorder.session import Call, Counters, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
 
@@ -234,11 +234,12 @@ class Recorder:
             plan = session.plan
             if self._session is None:
                 self._check_marks(plan.layout.num_envs)
-            counters, part = self._counters, None
+            counters, part, chosen = self._counters, None, None
             if is_mask:
                 mask = step_mask(envs, plan)
+                chosen = np.flatnonzero(envs) if isinstance(envs, np.ndarray) else None
             elif envs is not None:
-                part = env_columns(envs, plan.layout.num_envs, "envs")
+                part = chosen = env_columns(envs, plan.layout.num_envs, "envs")
             leaves = session.fit.leaves_of(sources)
             length, signature = session.fit.check(
                 leaves, mask, is_step=is_step, part=None if part is None else len(part)
@@ -247,22 +248,18 @@ class Recorder:
             iteration = self._iteration(iteration, is_step)
             last = counters.iteration
             jumps = last is not None and not 0 <= iteration - last <= 1
-            marks = session.marks_before(counters, jumps)
-            seen = counters._replace(
+            self._session = session
+            after = counters
+            if not session.is_full(counters):
+                call = Call(length, updates, iteration, jumps, is_step, mask, chosen, part is None, signature)
+                after = session.append(counters, leaves, call)
+                length = after.rows - counters.rows
+            self._counters = after._replace(
                 seen=counters.seen + length,
                 updates=counters.updates if is_step else iteration + updates,
                 iteration=iteration + updates - 1,
                 marks=(),
             )
-            self._session = session
-            if session.is_full(counters):
-                self._counters = seen
-                return
-            session.append(
-                counters, leaves, length, mask=mask, marks=marks, part=part, is_step=is_step, signature=signature
-            )
-            session.note_iterations(counters.rows, length, iteration, updates)
-            self._counters = seen._replace(rows=counters.rows + length)
 
     def _check_marks(self, num_envs: int) -> None:
         """Check marks that were given before the number of environments was known; forget one that does not fit."""
@@ -330,6 +327,7 @@ class Recorder:
             if self._session is None or not self._counters.rows:
                 first = "step the environment" if self._source else "call record(chunk)"
                 raise ValueError(f"nothing has been recorded; {first} first")
+            self._counters = self._session.closed(self._counters)
             return self._session.dataset(self._counters, incomplete)
 
     def check(self) -> list[Finding]:
@@ -363,6 +361,7 @@ class Recorder:
             self._pull()
             if self._session is None or not self._counters.rows:
                 return []
+            self._counters = self._session.closed(self._counters)
             return self._session.check(self._counters)
 
     def reset(self) -> None:

@@ -5,7 +5,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
 from trajlab.recorder.marks import Mark, bits_of
 from trajlab.recorder.watch import Watch
+from trajlab.recorder.window import MAX_ROWS, Window, WindowFlags
 from trajlab.segment import Episodes, RankMap, Segmenter
 
 
@@ -58,6 +59,10 @@ class Counters(NamedTuple):
         The last row's iteration, None before the first row.
     marks : tuple of Mark
         Marks that wait for the next row, in the order they were given.
+    bits : array (width,) uint8 or None
+        Earlier marks, that already waited for a row and found no cell in it.
+    window : Window or None
+        The last rows, where environments still make their steps one by one.
     """
 
     rows: int = 0
@@ -65,6 +70,45 @@ class Counters(NamedTuple):
     updates: int = 0
     iteration: int | None = None
     marks: tuple[Mark, ...] = ()
+    bits: np.ndarray | None = None
+    window: Window | None = None
+
+    @property
+    def fixed(self) -> int:
+        """Rows that are filled for good."""
+        return self.rows if self.window is None else self.window.start
+
+
+class Call(NamedTuple):
+    """What a call of `record` or `record_step` says beside its arrays.
+
+    Attributes
+    ----------
+    length, updates : int
+        Rows and updates of the chunk.
+    iteration : int
+        Of its first row.
+    jumps : bool
+        Whether that is no successor of the last row's.
+    is_step : bool
+    mask : array or None
+    envs : array (k,) int64 or None
+        The environments that made a step, where some did.
+    is_whole : bool
+        Whether the arrays are of all environments nevertheless.
+    signature : hashable
+        What the append compiles for.
+    """
+
+    length: int
+    updates: int
+    iteration: int
+    jumps: bool
+    is_step: bool
+    mask: Any
+    envs: np.ndarray | None
+    is_whole: bool
+    signature: Any
 
 
 class Session:
@@ -100,81 +144,136 @@ class Session:
         self.segmenter = Segmenter(self.plan.layout.width, self.description.rules)
         self.iterations: list[tuple[int, int]] = []
         self._arriving: deque[tuple[int, Any]] = deque()
+        self._ragged: list[Window] = []
+        self._pieces: tuple[int, list[tuple[np.ndarray, np.ndarray, Any]]] = (0, [])
         self._is_full = False
         self._watch = Watch(self.max_episodes or 0, None)
         self.findings: tuple[Finding, ...] = ()
 
-    def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
-        """Return the marks (width,) that stand before the next row, or None where there are none."""
-        bits = bits_of(counters.marks, self.plan.layout.num_envs, jumps=jumps)
-        return None if bits is None else bits[self.envs]
+    def append(self, counters: Counters, leaves: list[Any], call: Call) -> Counters:
+        """Write a checked chunk behind what `counters` says is stored; return what they are to be then."""
+        marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)
+        marks = None if marks is None else marks[self.envs]
+        if call.envs is None:
+            return self._append_rows(self.closed(counters), leaves, call, marks)
+        return self._append_cells(counters, leaves, call, call.envs, marks)
 
-    def append(
-        self,
-        counters: Counters,
-        leaves: list[Any],
-        length: int,
-        *,
-        mask: Any,
-        marks: np.ndarray | None,
-        part: np.ndarray | None,
-        is_step: bool,
-        signature: Any,
-    ) -> None:
-        """Write a checked chunk behind the rows that `counters` says are stored."""
-        places, picks = self._places(part)
-        device, host = (self._chunk_for(home, leaves, mask, marks, places, picks) for home in get_args(Home))
-        want_flags = self.max_episodes is not None
+    def _append_rows(self, counters: Counters, leaves: list[Any], call: Call, marks: np.ndarray | None) -> Counters:
+        """Write rows behind the last one."""
+        if counters.bits is not None:
+            marks = counters.bits if marks is None else np.where(marks, marks, counters.bits)
+        common = Chunk((), (), marks=marks)
+        device = self._chunk_for("device", leaves, common._replace(columns=self.columns), call.mask)
+        columns = None if self.columns is None else self.envs
+        host = self._chunk_for("host", leaves, common._replace(columns=columns), call.mask)
+        signature = (call.signature, marks is None)
+        flags = self._write(counters.rows, call.length, device, host, call.is_step, signature, counters.rows)
+        if flags is not None:
+            self._forget_arriving(counters.rows)
+            self._arriving.append((counters.rows, flags))
+        self.note_iterations(counters.rows, call.length, call.iteration, call.updates)
+        return counters._replace(rows=counters.rows + call.length, bits=None)
+
+    def _append_cells(
+        self, counters: Counters, leaves: list[Any], call: Call, envs: np.ndarray, marks: np.ndarray | None
+    ) -> Counters:
+        """Write a step of some environments, each to the next row of its own."""
+        places, picks = self._places(envs)
+        counters, window = self._window_for(counters, places, call.iteration)
+        window = window.marked(marks)
+        if not len(places):
+            return counters._replace(window=window)
+        rows = window.next_row[places] - window.start
+        added = int(rows.max() == counters.rows - window.start)
+        common = Chunk((), (), marks=own if (own := window.marks[places]).any() else None, places=places, rows=rows)
+        if call.is_whole:
+            host = common._replace(columns=envs if picks is None else envs[picks])
+            device = padded(host, self.plan.layout.width)
+        else:
+            device = host = common._replace(picks=picks)
+        device = device._replace(rows=device.rows.astype(np.int32), places=device.places.astype(np.int32))
+        signature = (call.signature, common.marks is None, len(device.places), picks is None)
+        device, host = self._chunk_for("device", leaves, device, None), self._chunk_for("host", leaves, host, None)
+        flags = self._write(counters.rows, added, device, host, call.is_step, signature, window.start)
+        if flags is not None:
+            if self._pieces[0] != window.start:
+                self._pieces = (window.start, [])
+            self._pieces[1].append((rows, places, flags))
+        if added:
+            self.note_iterations(counters.rows, 1, call.iteration, 1)
+        return counters._replace(rows=counters.rows + added, bits=None, window=window.stepped(places))
+
+    def _window_for(self, counters: Counters, places: np.ndarray, iteration: int) -> tuple[Counters, Window]:
+        """Return the window that takes a step in some columns: the open one or, where that is full, a new one."""
+        window = counters.window
+        if window is not None:
+            is_new = counters.iteration != iteration
+            if not is_new and (window.next_row[places] == counters.rows).any() and counters.rows > window.start:
+                limit = None if self.max_episodes is None else window.start + MAX_ROWS
+                is_new = counters.rows == limit or not self.log.has_room(counters.rows)
+            if is_new:
+                counters = self.closed(counters)
+        return counters, counters.window or Window.at(counters.rows, self.plan.layout.width, counters.bits)
+
+    def closed(self, counters: Counters) -> Counters:
+        """Return the counters where all environments go on behind the last row."""
+        window = counters.window
+        if window is None:
+            return counters
+        while self._ragged and self._ragged[-1].start >= window.start:
+            self._ragged.pop()  # closed by a call that was never committed
+        if counters.rows > window.start:
+            self._ragged.append(window)
+            if self.max_episodes is not None:
+                self._forget_arriving(window.start)
+                pieces = self._pieces[1] if self._pieces[0] == window.start else []
+                flags = WindowFlags(window, counters.rows - window.start, pieces)
+                self._arriving.append((window.start, flags))
+        return counters._replace(window=None, bits=window.waiting(counters.rows))
+
+    def _forget_arriving(self, row: int) -> None:
+        """Forget the flags of calls from a row on that were never committed."""
+        while self._arriving and self._arriving[-1][0] >= row:
+            self._arriving.pop()
+
+    def _write(
+        self, rows: int, length: int, device: Chunk, host: Chunk, is_step: bool, signature: Any, start: int
+    ) -> Any:
+        """Write into the log; return the flags (T, width), on their way to the host, where they are waited for."""
         flags = self.log.append(
-            counters.rows,
+            rows,
             length,
             device,
             host,
             is_step=is_step,
-            want_flags=want_flags,
-            signature=(signature, marks is None, None if places is None else len(places), picks is None),
+            want_flags=self.max_episodes is not None,
+            signature=signature,
+            start=start,
         )
-        if want_flags and flags is not None:
-            while self._arriving and self._arriving[-1][0] >= counters.rows:
-                self._arriving.pop()  # of a chunk that was never committed
-            if hasattr(flags, "copy_to_host_async"):
-                flags.copy_to_host_async()
-            self._arriving.append((counters.rows, flags))
+        if self.max_episodes is None:
+            return None
+        if hasattr(flags, "copy_to_host_async"):
+            flags.copy_to_host_async()
+        return flags
 
-    def _chunk_for(
-        self,
-        home: Home,
-        leaves: list[Any],
-        mask: Any,
-        marks: Any,
-        places: np.ndarray | None,
-        picks: np.ndarray | None,
-    ) -> Chunk:
+    def _chunk_for(self, home: Home, leaves: list[Any], common: Chunk, mask: Any) -> Chunk:
         """Return the part of a chunk that lives in one home."""
-        layout, on_device = self.plan.layout, home == "device"
-        take = _device_input if on_device else np.asarray
+        layout = self.plan.layout
+        take = _device_input if home == "device" else np.asarray
         has_flags = layout.flags_home == home
-        columns = None
-        if places is None and self.columns is not None:
-            columns = self.columns if on_device else self.envs
-        return Chunk(
+        return common._replace(
             fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
             flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
-            marks=marks,
             mask=take(mask) if has_flags and mask is not None else None,
-            columns=columns,
-            places=places,
-            picks=picks,
         )
 
-    def _places(self, part: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def _places(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the log's columns that a partial step fills, and which of its entries go there."""
-        if part is None:
-            return None, None
+        if self.columns is None:
+            return part, None
         places = np.searchsorted(self.envs, part)
         picks = np.flatnonzero(self.envs[np.minimum(places, len(self.envs) - 1)] == part)
-        chosen = None if len(picks) == len(part) else picks.astype(np.int32)
-        return places[picks].astype(np.int32), chosen
+        return places[picks], None if len(picks) == len(part) else picks
 
     def note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
         """Remember the iterations of the next rows; entries of rows that were never committed are dropped."""
@@ -191,12 +290,14 @@ class Session:
         is_news = False
         while self._arriving:
             row, flags = self._arriving[0]
-            if row + len(flags) > counters.rows or row != self.segmenter.rows:
+            is_window = isinstance(flags, WindowFlags)
+            length = flags.rows if is_window else len(flags)
+            if row + length > counters.fixed or row != self.segmenter.rows:
                 self._arriving.popleft()
             elif hasattr(flags, "is_ready") and not flags.is_ready():
                 break
             else:
-                arrived = to_host(flags)
+                arrived = flags.fetch() if is_window else to_host(flags)
                 self.segmenter.feed(arrived)
                 self._arriving.popleft()
                 is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
@@ -265,7 +366,14 @@ class Session:
         for block, start, stop in self.log.view(rows, self.lock).spans():
             start = max(start, self.segmenter.rows)
             if start < stop:
-                self.segmenter.feed(to_host(block.flags())[start - block.start : stop - block.start])
+                flags = to_host(block.flags())[start - block.start : stop - block.start]
+                windows = [one for one in self._ragged if start <= one.start < stop]
+                if windows:
+                    flags = flags.copy()
+                    for window in windows:
+                        window.complete(flags, start)
+                self.segmenter.feed(flags)
+        self._ragged = [window for window in self._ragged if window.start >= self.segmenter.rows]
 
 
 def _rows_needed(table: Episodes, ranks: RankMap) -> int:
@@ -276,3 +384,18 @@ def _rows_needed(table: Episodes, ranks: RankMap) -> int:
 def _device_input(x: Any) -> Any:
     """Return an array that a jitted call may read later: a NumPy one is copied, since JAX may alias it."""
     return np.array(x) if isinstance(x, np.ndarray) else x
+
+
+def padded(chunk: Chunk, width: int) -> Chunk:
+    """Return a partial step of arrays (N, ...) with as many cells as a power of two says: what is added is dropped."""
+    count = len(chunk.places)
+    extra = (1 << (count - 1).bit_length()) - count
+    if not extra:
+        return chunk
+    none = np.zeros(extra, np.int64)
+    return chunk._replace(
+        places=np.append(chunk.places, width + np.arange(extra)),
+        rows=np.append(chunk.rows, none),
+        columns=np.append(chunk.columns, none),
+        marks=None if chunk.marks is None else np.append(chunk.marks, none.astype(np.uint8)),
+    )
