@@ -90,9 +90,8 @@ def device_append(
     def write(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
         rows, flags = device_rows(chunk, layout, is_step=is_step)
         written = tuple(_write(arrays, row, rows if flags is None else [*rows, flags], chunk))
-        if gives_flags and chunk.places is not None:
-            none = jnp.full((1, layout.width), NOT_RECORDED)
-            flags = none.at[:, chunk.places].set(flags, mode="drop", unique_indices=True)
+        if gives_flags and flags is not None and chunk.places is not None:
+            flags = flags_row(flags, chunk.places, layout.width)
         return written, flags if gives_flags else None
 
     def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
@@ -160,20 +159,13 @@ def host_append(
 
     Returns the chunk's bytes of flags (T, width) where the flags live on the host, else None.
     """
-    flags = None
-    if layout.flags_home == "host":
-        single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
-        mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
-        flags = flag_bytes(single, layout.flag_slots, mask, np)
-        if chunk.marks is not None:
-            flags[0] |= chunk.marks
+    fields, flags = host_rows(chunk, layout, is_step=is_step)
+    if flags is not None:
         _write_host(arrays[-1], row, flags, chunk)
         if chunk.places is not None:
-            full = np.full((1, layout.width), NOT_RECORDED)
-            full[:, chunk.places] = flags
-            flags = full
-    for array, x in zip(arrays, chunk.fields, strict=False):
-        _write_host(array, row, _as_rows(x, chunk, layout.axes, is_step), chunk)
+            flags = flags_row(flags, chunk.places, layout.width)
+    for array, rows in zip(arrays, fields, strict=False):
+        _write_host(array, row, rows, chunk)
     return flags
 
 
@@ -182,3 +174,25 @@ def _write_host(array: np.ndarray, row: int, rows: np.ndarray, chunk: Chunk) -> 
         array[row : row + len(rows)] = rows
     else:
         array[row + chunk.rows, chunk.places] = rows[0]
+
+
+def host_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return what a chunk writes into the host arrays of a layout, as `device_rows` does; fields may be views."""
+    fields = [_as_rows(x, chunk, layout.axes, is_step) for x in chunk.fields]
+    if layout.flags_home != "host":
+        return fields, None
+    single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
+    mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
+    flags = flag_bytes(single, layout.flag_slots, mask, np)
+    if chunk.marks is not None:
+        flags[0] |= chunk.marks
+    return fields, flags
+
+
+def flags_row(flags: Any, places: Any, width: int) -> Any:
+    """Return the bytes of flags (1, k) of a partial step as a row (1, width) in which no other cell is recorded."""
+    if isinstance(flags, np.ndarray):
+        row = np.full((1, width), NOT_RECORDED)
+        row[:, places] = flags
+        return row
+    return jnp.full((1, width), NOT_RECORDED).at[:, places].set(flags, mode="drop", unique_indices=True)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -15,15 +16,19 @@ from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.sources import Sources, find_sources, plain_mask
 from trajlab.check import Finding
+from trajlab.consumers.consumer import Consumer
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.description import EpisodeFields, check_episode_fields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
+from trajlab.recorder.adding import Adding
 from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.calls import as_array, as_iteration, step_mask
+from trajlab.recorder.delivery import Delivery, close_at_exit
 from trajlab.recorder.marks import Mark
-from trajlab.recorder.session import Call, Counters, Options, Session
+from trajlab.recorder.session import Session
+from trajlab.recorder.state import Call, Counters, Options
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
 
@@ -64,6 +69,12 @@ class Recorder:
     episode_fields : mapping of str to {"first", "last"}, optional
         Fields shown with one value per episode, that of its first or last recorded transition, as variables over
         `episode`: ``{"info.success": "last", "seed": "first"}``. Analyses take those of one number as `by`.
+    retain : bool
+        False keeps no rows but those of episodes under way, where a consumer asks for episodes; without one of these,
+        none. `to_dataset` then raises.
+    consumers : sequence of Consumer
+        What gets the rows, or the episodes that have finished, as they come; `close` closes them, and so does the end
+        of Python.
 
     Raises
     ------
@@ -97,6 +108,8 @@ class Recorder:
         coords: Coords | None = None,
         units: Units | None = None,
         episode_fields: EpisodeFields | None = None,
+        retain: bool = True,
+        consumers: Sequence[Consumer] = (),
     ) -> None:
         for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
             is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -105,12 +118,31 @@ class Recorder:
         self._fields, self._convention, self._envs = parse_fields(fields), as_convention(convention), envs
         self._num_envs = num_envs
         check_episode_fields(episode_fields)
-        self._options = Options(starts_fresh, max_episodes, dims, coords, units, episode_fields, self._exact)
+        self._delivery = Delivery(consumers)
+        if not (retain or consumers):
+            raise ValueError(
+                "retain=False without consumers= would record nothing; expected a consumer, or retain=True"
+            )
+        self._options = Options(
+            starts_fresh,
+            max_episodes,
+            dims,
+            coords,
+            units,
+            episode_fields,
+            self._exact,
+            retain=bool(retain),
+            gives_batches=self._delivery.wants("on_batch"),
+            gives_episodes=self._delivery.wants("on_episodes"),
+        )
         self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
+        self._adding = Adding(self._convention)
         self._source: RowSource | None = None
+        if consumers:
+            close_at_exit(self)
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
@@ -141,7 +173,9 @@ class Recorder:
         """
         if self._enabled:
             self._check_unattached()
+            self._finish_step()
             self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
+            self._delivery.hand_out()
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one step of all environments, or of some.
@@ -165,12 +199,87 @@ class Recorder:
 
         Notes
         -----
-        Each call is a row of the log, as wide as all environments, however few of them made the step. As
-        indices, each new number of environments compiles once; a bool mask never does.
+        Steps of some environments share rows of the log, which are as wide as all of them: each goes to its
+        environment's next free one, where `envs` is known on the host. After a chunk, a step of all, or a Dataset, all
+        go on at the end. A bool mask on the device takes a whole row. With indices, each new number of
+        environments compiles once; with a mask on the host only each power of two.
         """
         if self._enabled:
             self._check_unattached()
+            self._finish_step()
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
+            self._delivery.hand_out()
+
+    def add(self, field: str, value: Any, *, envs: Any = None, iteration: int | None = None) -> None:
+        """Add one field to the step that is being gathered, of all environments or of some.
+
+        An environment's step is recorded once it has all fields of the first step, or when a field that it has
+        already is added again; also by `record`, `record_step`, `to_dataset`, `check`, `close`, and a mark before it.
+        Steps of some environments share rows, as those of `record_step` do.
+
+        Parameters
+        ----------
+        field : str
+            Its name; ``"/"`` and ``"."`` stand for folders.
+        value : array (N, ...), or mapping of names to such
+            With `envs` as indices or a slice, (len(envs), ...); as a bool mask, (N, ...). A JAX or NumPy array, or
+            one of a package that knows DLPack; all but JAX arrays are copied at once.
+        envs : sequence of int, slice or bool array (N,), optional
+            The environments that it is of. A mask on the device is waited for.
+        iteration : int, optional
+            As for `record_step`; another than the step's own begins a new step.
+
+        Raises
+        ------
+        ValueError, TypeError
+            When the field was not in the first step, or its shape or dtype differ from before; where the number of
+            entries, or `envs`, do not fit. What is added is then left out. What only `record_step` can tell, a step
+            without any flag for instance, is told when the step is recorded; the step is then dropped.
+
+        Notes
+        -----
+        What an environment lacks of a field is padding, as it is in a Dataset, and False of a flag. A JAX array
+        must not be donated before its step is recorded.
+
+        Examples
+        --------
+        >>> import numpy as np, trajlab as tl
+        >>> rec = tl.Recorder(num_envs=3)
+        >>> rec.add("obs", np.array([0.0, 1.0, 2.0]))
+        >>> rec.add("done", np.array([False, True, False]))
+        >>> rec.add("bonus", np.array([5.0]), envs=[1])
+        >>> rec.to_dataset()["bonus"].values[:, 0]
+        array([nan,  5., nan])
+        """
+        if not self._enabled:
+            return
+        self._check_unattached()
+        with self._lock:
+            self._check_open()
+            envs = as_array(envs)
+            num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
+            if num_envs is None:
+                num_envs = self._adding.num_envs(value, envs)
+            is_whole = getattr(envs, "dtype", None) == np.dtype(bool)
+            self._adding.add(
+                field,
+                value,
+                None if envs is None else env_columns(envs, num_envs, "envs"),
+                is_whole=is_whole,
+                num_envs=num_envs,
+                iteration=None if iteration is None else as_iteration(iteration),
+                write=self._take_step,
+            )
+        self._delivery.hand_out()
+
+    def _take_step(self, step: Any, envs: Any, iteration: int | None) -> None:
+        self._take(step, {}, mask=None, iteration=iteration, envs=envs, is_step=True)
+
+    def _finish_step(self, envs: np.ndarray | None = None) -> None:
+        """Record what is gathered of some environments, or of all."""
+        if not self._adding.is_empty:
+            with self._lock:
+                self._adding.write_out(envs, self._take_step)
 
     def mark_reset(self, envs: Any = None) -> None:
         """Say that all or some environments were reset by hand: their next row starts an episode.
@@ -186,7 +295,7 @@ class Recorder:
             When `envs` is out of range, repeats an environment, or is none of these. Before the first chunk
             the number of environments may not be known; then `record` raises.
         """
-        self._pull()
+        self._pull_and_hand_out()
         self._mark(Mark(RESET, envs))
 
     def mark_gap(self, envs: Any = None) -> None:
@@ -202,7 +311,7 @@ class Recorder:
         ValueError, TypeError
             As `mark_reset`.
         """
-        self._pull()
+        self._pull_and_hand_out()
         self._mark(Mark(GAP, envs))
 
     def _mark(self, mark: Mark) -> None:
@@ -210,7 +319,10 @@ class Recorder:
             return
         with self._lock:
             self._check_open()
+            if not self._adding.is_empty and self._session is None:
+                self._finish_step()
             mark = mark.of(self._session.plan.layout.num_envs if self._session else self._num_envs)
+            self._finish_step(mark.envs)
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
     def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> None:
@@ -249,10 +361,10 @@ class Recorder:
             last = counters.iteration
             jumps = last is not None and not 0 <= iteration - last <= 1
             self._session = session
-            after = counters
+            after, captured = counters, None
             if not session.is_full(counters):
                 call = Call(length, updates, iteration, jumps, is_step, mask, chosen, part is None, signature)
-                after = session.append(counters, leaves, call)
+                after, captured = session.append(counters, leaves, call)
                 length = after.rows - counters.rows
             self._counters = after._replace(
                 seen=counters.seen + length,
@@ -260,6 +372,19 @@ class Recorder:
                 iteration=iteration + updates - 1,
                 marks=(),
             )
+            if captured is not None and captured.time.size:
+                self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, chosen))
+            self._add_finished()
+
+    def _add_finished(self, *, is_last: bool = False) -> None:
+        """Let the episodes that have finished wait for the consumers."""
+        if self._session is None:
+            return
+        if is_last:
+            self._counters = self._session.closed(self._counters)
+        episodes = self._session.finished(self._counters, is_last=is_last)
+        if episodes is not None:
+            self._delivery.add("on_episodes", episodes)
 
     def _check_marks(self, num_envs: int) -> None:
         """Check marks that were given before the number of environments was known; forget one that does not fit."""
@@ -281,7 +406,11 @@ class Recorder:
             is_step=is_step,
             is_partial=is_partial,
         )
-        return Session(plan, self._options, self._lock)
+        options = self._options
+        if self._source is not None:
+            own = {name: at for name, at in self._source.episode_fields.items() if name in plan.chosen}
+            options = options._replace(episode_fields={**own, **(options.episode_fields or {})})
+        return Session(plan, options, self._lock)
 
     def _iteration(self, given: Any, is_step: bool) -> int:
         if given is None:
@@ -312,7 +441,7 @@ class Recorder:
         Raises
         ------
         ValueError
-            When nothing has been recorded.
+            When nothing has been recorded, or nothing is kept (``retain=False``).
 
         Warns
         -----
@@ -320,10 +449,14 @@ class Recorder:
             When the rows do not look like what the convention says; see `check`.
         """
         check_option("incomplete", incomplete, Incomplete)
+        if not self._options.retain:
+            raise ValueError("this Recorder was made with retain=False: its consumers have the rows, it keeps none")
         if not self._enabled:
             return empty_dataset()
+        self._pull_and_hand_out()
         with self._lock:
             self._pull()
+            self._finish_step()
             if self._session is None or not self._counters.rows:
                 first = "step the environment" if self._source else "call record(chunk)"
                 raise ValueError(f"nothing has been recorded; {first} first")
@@ -359,29 +492,50 @@ class Recorder:
         """
         with self._lock:
             self._pull()
-            if self._session is None or not self._counters.rows:
+            self._finish_step()
+            if self._session is None or not self._counters.rows or not self._options.retain:
                 return []
             self._counters = self._session.closed(self._counters)
             return self._session.check(self._counters)
 
     def reset(self) -> None:
-        """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""
+        """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept.
+
+        Consumers keep what they have got; episodes under way never come.
+        """
+        self._delivery.hand_out()
         with self._lock, uninterrupted():
             self._counters = Counters()
+            self._adding = Adding(self._convention)
             if self._session is not None:
                 self._session.clear()
             if self._source is not None:
                 self._source.restart()
 
     def close(self) -> None:
-        """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice."""
-        with self._lock:
-            try:
-                self._pull()
-            finally:
-                self._closed = True
-                if self._source is not None:
-                    self._source.stop()
+        """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice.
+
+        Consumers get what is left, and are closed.
+        """
+        try:
+            with self._lock:
+                if self._closed:
+                    return
+                try:
+                    self._pull()
+                    self._finish_step()
+                finally:
+                    self._closed = True
+                    if self._source is not None:
+                        self._source.stop()
+                    self._add_finished(is_last=True)
+        finally:
+            self._delivery.close()
+
+    def _pull_and_hand_out(self) -> None:
+        """Record the rows that wait in the source, and give the consumers what has come."""
+        self._pull()
+        self._delivery.hand_out()
 
     def _attach(self, source: RowSource) -> Inlet:
         """Do what `attach` says."""
@@ -400,7 +554,7 @@ class Recorder:
                 self._options = self._options._replace(attrs=source.attrs, mends=source.mends)
             else:
                 source.stop()
-            return Inlet(self._lock, self._pull)
+            return Inlet(self._lock, self._pull_and_hand_out)
 
     def _check_unattached(self) -> None:
         if self._source is not None:
@@ -418,7 +572,7 @@ class Recorder:
                 marked = np.flatnonzero(rows.marks == bit)
                 if marked.size:
                     self._mark(Mark(bit, marked))
-            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=False)
+            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=rows.is_step)
             self._source.taken()
 
     def _check_open(self) -> None:
@@ -429,7 +583,8 @@ class Recorder:
         """Refuse to be copied or pickled: a recorder holds memory of the device, and a lock."""
         raise TypeError(
             "a Recorder is neither copied nor pickled; keep what it recorded, rec.to_dataset(). Of an environment that "
-            "records itself copy the one within: env.unwrapped"
+            "records itself copy the one within: env.unwrapped. In a configuration that is copied, as managers do with "
+            "theirs, give SharedRecorder(rec) of trajlab.integrations.managers"
         )
 
     def __enter__(self) -> Self:
@@ -439,6 +594,11 @@ class Recorder:
     def __exit__(self, *exception: object) -> None:
         """Close."""
         self.close()
+
+    def __del__(self) -> None:
+        """Close, so that consumers are closed, too."""
+        if "_delivery" in self.__dict__ and self._delivery.wants("close"):
+            self.close()
 
     def __repr__(self) -> str:
         """Return the summary as text."""

@@ -1,11 +1,10 @@
 """One recording: all that the first chunk fixed, and the log that grows from it."""
 
+import bisect
 import dataclasses
+import functools
 import weakref
-from collections import deque
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -17,98 +16,17 @@ from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
-from trajlab.check import STRANGE_ACTIONS, Finding, FindingName, find, warn_about
+from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
+from trajlab.consumers.consumer import Batch
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
-from trajlab.recorder.marks import Mark, bits_of
+from trajlab.recorder.captured import Captured, capture
+from trajlab.recorder.marks import bits_of
+from trajlab.recorder.sharing import MAX_ROWS, Piece, Sharing, Window
+from trajlab.recorder.state import Call, Counters, Options
+from trajlab.recorder.stream import Arrivals, Stream
 from trajlab.recorder.watch import Watch
-from trajlab.recorder.window import MAX_ROWS, Window, WindowFlags
 from trajlab.segment import Episodes, RankMap, Segmenter
-
-
-class Options(NamedTuple):
-    """What was asked of a recording.
-
-    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk;
-    `mends` are those of findings, by their names.
-    """
-
-    starts_fresh: bool
-    max_episodes: int | None
-    dims: Any
-    coords: Any
-    units: Any
-    episode_fields: Any = None
-    exact: bool = False
-    attrs: Any = None
-    mends: Mapping[FindingName, str] = MappingProxyType({})
-
-
-class Counters(NamedTuple):
-    """Everything about a recording that changes with a call; replaced as a whole, so never half updated.
-
-    Attributes
-    ----------
-    rows : int
-        Rows stored.
-    seen : int
-        Rows handed over.
-    updates : int
-        The iteration of the next call of `record`, where none is given.
-    iteration : int or None
-        The last row's iteration, None before the first row.
-    marks : tuple of Mark
-        Marks that wait for the next row, in the order they were given.
-    bits : array (width,) uint8 or None
-        Earlier marks, that already waited for a row and found no cell in it.
-    window : Window or None
-        The last rows, where environments still make their steps one by one.
-    """
-
-    rows: int = 0
-    seen: int = 0
-    updates: int = 0
-    iteration: int | None = None
-    marks: tuple[Mark, ...] = ()
-    bits: np.ndarray | None = None
-    window: Window | None = None
-
-    @property
-    def fixed(self) -> int:
-        """Rows that are filled for good."""
-        return self.rows if self.window is None else self.window.start
-
-
-class Call(NamedTuple):
-    """What a call of `record` or `record_step` says beside its arrays.
-
-    Attributes
-    ----------
-    length, updates : int
-        Rows and updates of the chunk.
-    iteration : int
-        Of its first row.
-    jumps : bool
-        Whether that is no successor of the last row's.
-    is_step : bool
-    mask : array or None
-    envs : array (k,) int64 or None
-        The environments that made a step, where some did.
-    is_whole : bool
-        Whether the arrays are of all environments nevertheless.
-    signature : hashable
-        What the append compiles for.
-    """
-
-    length: int
-    updates: int
-    iteration: int
-    jumps: bool
-    is_step: bool
-    mask: Any
-    envs: np.ndarray | None
-    is_whole: bool
-    signature: Any
 
 
 class Session:
@@ -117,7 +35,7 @@ class Session:
     def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
         self.plan, self.fit = plan, Fit(plan)
-        self.max_episodes, self.lock, self._mends = options.max_episodes, lock, options.mends
+        self.options, self.lock = options, lock
         layout = plan.layout
         self.description = Description(
             layout,
@@ -143,22 +61,31 @@ class Session:
         self.views = weakref.WeakSet()
         self.segmenter = Segmenter(self.plan.layout.width, self.description.rules)
         self.iterations: list[tuple[int, int]] = []
-        self._arriving: deque[tuple[int, Any]] = deque()
-        self._ragged: list[Window] = []
-        self._pieces: tuple[int, list[tuple[np.ndarray, np.ndarray, Any]]] = (0, [])
+        self._arrivals = Arrivals()
         self._is_full = False
-        self._watch = Watch(self.max_episodes or 0, None)
+        self._watch = Watch(self.options.max_episodes or 0, None)
         self.findings: tuple[Finding, ...] = ()
+        options, self._stream = self.options, None
+        if options.gives_episodes or not (options.retain or options.max_episodes is None):
+            self._stream = Stream(self.plan.layout.width, self.description.rules, options.max_episodes)
+        readers = [self._arrivals] if options.retain and options.max_episodes is not None else []
+        self._readers = readers + ([self._stream.arrivals] if self._stream else [])
+        self._sharing = Sharing()
 
-    def append(self, counters: Counters, leaves: list[Any], call: Call) -> Counters:
-        """Write a checked chunk behind what `counters` says is stored; return what they are to be then."""
+    def append(self, counters: Counters, leaves: list[Any], call: Call) -> tuple[Counters, Captured | None]:
+        """Write a checked chunk behind what `counters` says is stored.
+
+        Returns what they are to be then, and the chunk's rows where consumers want them.
+        """
         marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)
         marks = None if marks is None else marks[self.envs]
         if call.envs is None:
             return self._append_rows(self.closed(counters), leaves, call, marks)
         return self._append_cells(counters, leaves, call, call.envs, marks)
 
-    def _append_rows(self, counters: Counters, leaves: list[Any], call: Call, marks: np.ndarray | None) -> Counters:
+    def _append_rows(
+        self, counters: Counters, leaves: list[Any], call: Call, marks: np.ndarray | None
+    ) -> tuple[Counters, Captured | None]:
         """Write rows behind the last one."""
         if counters.bits is not None:
             marks = counters.bits if marks is None else np.where(marks, marks, counters.bits)
@@ -166,95 +93,102 @@ class Session:
         device = self._chunk_for("device", leaves, common._replace(columns=self.columns), call.mask)
         columns = None if self.columns is None else self.envs
         host = self._chunk_for("host", leaves, common._replace(columns=columns), call.mask)
-        signature = (call.signature, marks is None)
-        flags = self._write(counters.rows, call.length, device, host, call.is_step, signature, counters.rows)
-        if flags is not None:
-            self._forget_arriving(counters.rows)
-            self._arriving.append((counters.rows, flags))
+        captured = self._captured(counters, device, host, call)
+        flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
+        for reader in self._readers:
+            reader.add(counters.rows, flags)
         self.note_iterations(counters.rows, call.length, call.iteration, call.updates)
-        return counters._replace(rows=counters.rows + call.length, bits=None)
+        track = None if captured is None else captured.track
+        return counters._replace(rows=counters.rows + call.length, bits=None, track=track), captured
 
     def _append_cells(
         self, counters: Counters, leaves: list[Any], call: Call, envs: np.ndarray, marks: np.ndarray | None
-    ) -> Counters:
+    ) -> tuple[Counters, Captured | None]:
         """Write a step of some environments, each to the next row of its own."""
         places, picks = self._places(envs)
         counters, window = self._window_for(counters, places, call.iteration)
         window = window.marked(marks)
         if not len(places):
-            return counters._replace(window=window)
+            return counters._replace(bits=None, window=window), None
         rows = window.next_row[places] - window.start
         added = int(rows.max() == counters.rows - window.start)
-        common = Chunk((), (), marks=own if (own := window.marks[places]).any() else None, places=places, rows=rows)
-        if call.is_whole:
-            host = common._replace(columns=envs if picks is None else envs[picks])
-            device = padded(host, self.plan.layout.width)
-        else:
-            device = host = common._replace(picks=picks)
-        device = device._replace(rows=device.rows.astype(np.int32), places=device.places.astype(np.int32))
-        signature = (call.signature, common.marks is None, len(device.places), picks is None)
-        device, host = self._chunk_for("device", leaves, device, None), self._chunk_for("host", leaves, host, None)
-        flags = self._write(counters.rows, added, device, host, call.is_step, signature, window.start)
-        if flags is not None:
-            if self._pieces[0] != window.start:
-                self._pieces = (window.start, [])
-            self._pieces[1].append((rows, places, flags))
+        own = window.marks[places]
+        common = Chunk((), (), marks=own if own.any() else None, places=places, rows=rows)
+        is_whole = call.is_whole
+        common = (
+            common._replace(columns=envs if picks is None else envs[picks])
+            if is_whole
+            else common._replace(picks=picks)
+        )
+        device, host = self._chunk_for("device", leaves, common, None), self._chunk_for("host", leaves, common, None)
+        captured = self._captured(counters, device, host, call)
+        device = padded(device, self.plan.layout.width) if is_whole else device
+        form = (common.marks is None, len(device.places), picks is None)
+        flags = self._write(counters.rows, added, device, host, call, form, window.start)
+        if self._readers:
+            self._sharing.add(window, Piece(rows, places, flags))
         if added:
             self.note_iterations(counters.rows, 1, call.iteration, 1)
-        return counters._replace(rows=counters.rows + added, bits=None, window=window.stepped(places))
+        track = None if captured is None else captured.track
+        window = window.stepped(places)
+        return counters._replace(rows=counters.rows + added, bits=None, window=window, track=track), captured
 
     def _window_for(self, counters: Counters, places: np.ndarray, iteration: int) -> tuple[Counters, Window]:
         """Return the window that takes a step in some columns: the open one or, where that is full, a new one."""
         window = counters.window
-        if window is not None:
-            is_new = counters.iteration != iteration
-            if not is_new and (window.next_row[places] == counters.rows).any() and counters.rows > window.start:
-                limit = None if self.max_episodes is None else window.start + MAX_ROWS
-                is_new = counters.rows == limit or not self.log.has_room(counters.rows)
-            if is_new:
-                counters = self.closed(counters)
+        if window is not None and not self._takes(window, counters, places, iteration):
+            counters = self.closed(counters)
         return counters, counters.window or Window.at(counters.rows, self.plan.layout.width, counters.bits)
+
+    def _takes(self, window: Window, counters: Counters, places: np.ndarray, iteration: int) -> bool:
+        """Say whether an open window takes a step in some columns."""
+        if counters.iteration != iteration:
+            return False
+        needs_row = (window.next_row[places] == counters.rows).any() and counters.rows > window.start
+        if not needs_row:
+            return True
+        is_full = bool(self._readers) and counters.rows == window.start + MAX_ROWS
+        return not is_full and (not self._writes or self.log.has_room(counters.rows))
 
     def closed(self, counters: Counters) -> Counters:
         """Return the counters where all environments go on behind the last row."""
         window = counters.window
         if window is None:
             return counters
-        while self._ragged and self._ragged[-1].start >= window.start:
-            self._ragged.pop()  # closed by a call that was never committed
         if counters.rows > window.start:
-            self._ragged.append(window)
-            if self.max_episodes is not None:
-                self._forget_arriving(window.start)
-                pieces = self._pieces[1] if self._pieces[0] == window.start else []
-                flags = WindowFlags(window, counters.rows - window.start, pieces)
-                self._arriving.append((window.start, flags))
+            flags = self._sharing.close(window, counters.rows)
+            for reader in self._readers:
+                reader.add(window.start, flags)
         return counters._replace(window=None, bits=window.waiting(counters.rows))
 
-    def _forget_arriving(self, row: int) -> None:
-        """Forget the flags of calls from a row on that were never committed."""
-        while self._arriving and self._arriving[-1][0] >= row:
-            self._arriving.pop()
+    def _captured(self, counters: Counters, device: Chunk, host: Chunk, call: Call) -> Captured | None:
+        """Return a chunk's rows where consumers want them."""
+        if not self.options.gives_batches:
+            return None
+        rules = self.description.rules
+        return capture(self.plan.layout, rules, counters.track, device, host, is_step=call.is_step)
+
+    @property
+    def _writes(self) -> bool:
+        """Whether rows are stored at all."""
+        return self.options.retain or bool(self._readers)
 
     def _write(
-        self, rows: int, length: int, device: Chunk, host: Chunk, is_step: bool, signature: Any, start: int
+        self, rows: int, length: int, device: Chunk, host: Chunk, call: Call, form: tuple[Any, ...], start: int
     ) -> Any:
-        """Write into the log; return the flags (T, width), on their way to the host, where they are waited for."""
-        flags = self.log.append(
+        """Write into the log; return the flags (T, width) where they are waited for."""
+        if not self._writes:
+            return None
+        return self.log.append(
             rows,
             length,
             device,
             host,
-            is_step=is_step,
-            want_flags=self.max_episodes is not None,
-            signature=signature,
+            is_step=call.is_step,
+            want_flags=bool(self._readers),
+            signature=(call.signature, *form),
             start=start,
         )
-        if self.max_episodes is None:
-            return None
-        if hasattr(flags, "copy_to_host_async"):
-            flags.copy_to_host_async()
-        return flags
 
     def _chunk_for(self, home: Home, leaves: list[Any], common: Chunk, mask: Any) -> Chunk:
         """Return the part of a chunk that lives in one home."""
@@ -285,33 +219,25 @@ class Session:
 
     def is_full(self, counters: Counters) -> bool:
         """Say whether the wanted episodes are known to have ended, by the flags that have arrived."""
-        if self.max_episodes is None or self._is_full:
+        if self.options.max_episodes is None or self._is_full:
             return self._is_full
+        if not self.options.retain:
+            return self._stream is not None and self._stream.is_full
         is_news = False
-        while self._arriving:
-            row, flags = self._arriving[0]
-            is_window = isinstance(flags, WindowFlags)
-            length = flags.rows if is_window else len(flags)
-            if row + length > counters.fixed or row != self.segmenter.rows:
-                self._arriving.popleft()
-            elif hasattr(flags, "is_ready") and not flags.is_ready():
-                break
-            else:
-                arrived = flags.fetch() if is_window else to_host(flags)
-                self.segmenter.feed(arrived)
-                self._arriving.popleft()
-                is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
+        while (arrived := self._arrivals.take(self.segmenter.rows, counters.fixed)) is not None:
+            self.segmenter.feed(arrived)
+            is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
         if is_news:
             self._wanted(self.segmenter.table()[0])
         return self._is_full
 
     def _wanted(self, table: Episodes) -> tuple[Episodes, bool]:
         """Return the first episodes to start, as many as are wanted, and whether nothing can change them."""
-        if self.max_episodes is None:
+        if self.options.max_episodes is None:
             return table, False
-        table = table.take(slice(self.max_episodes))
-        self._is_full = len(table.length) == self.max_episodes and bool(table.settled.all())
-        self._watch = Watch.of(table, self.max_episodes, self.segmenter.num_ends, self.plan.layout.width)
+        table = table.take(slice(self.options.max_episodes))
+        self._is_full = len(table.length) == self.options.max_episodes and bool(table.settled.all())
+        self._watch = Watch.of(table, self.options.max_episodes, self.segmenter.num_ends, self.plan.layout.width)
         return table, self._is_full
 
     def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
@@ -326,6 +252,53 @@ class Session:
         news = [finding for finding in self.findings if finding.name not in self._warned]
         self._warned |= {finding.name for finding in news}
         warn_about(news)
+        return dataset
+
+    @functools.cached_property
+    def _same(self) -> dict[str, Any]:
+        """What all batches have in common."""
+        fields = [field for field in self.plan.layout.fields if not field.hidden]
+        return {
+            "num_envs": self.plan.layout.width,
+            "moved": frozenset(field.name for field in fields if field.moved),
+            "agents": frozenset(field.name for field in fields if field.agent),
+            "dims": {field.name: self.description.dims_of(field.name) for field in fields},
+            "coords": self.description.coords(),
+            "attrs": {field.name: self.description.attrs_of(field.name) for field in fields},
+        }
+
+    def batch(self, captured: Captured, row: int, iteration: int, part: np.ndarray | None) -> Batch:
+        """Return what consumers get of a chunk whose first row is `row`."""
+        columns = None if part is None else self._places(part)[0].astype(np.int32)
+        return Batch(
+            fields={name: captured.rows[name] for name in self._same["dims"]},
+            time=captured.time,
+            mask=captured.mask,
+            envs=self.envs if columns is None else self.envs[columns],
+            columns=columns,
+            first_row=row,
+            iteration=iteration,
+            **self._same,
+        )
+
+    def finished(self, counters: Counters, *, is_last: bool = False) -> xr.Dataset | None:
+        """Return the episodes that have finished since the last call, None where there are none.
+
+        With `is_last` all flags are waited for and those under way come, too. Rows that no episode needs any more are
+        given up where they are not retained.
+        """
+        if self._stream is None:
+            return None
+        settled = self._stream.take(counters.fixed, is_last=is_last)
+        dataset = None
+        if settled is not None and self.options.gives_episodes:
+            view = self.log.view(counters.rows, self.lock)
+            first = int(settled.episodes.start_row.min())
+            source = Source(view, settled.ranks, settled.episodes, *self._iteration_pairs(first))
+            dataset = self.description.dataset(source, seen=counters.seen, kept=counters.rows, evicted=0, unaligned=0)
+            self.views.add(view)
+        if not self.options.retain:
+            self.log.release(self._stream.needed_row, list(self.views))
         return dataset
 
     def check(self, counters: Counters) -> list[Finding]:
@@ -345,7 +318,7 @@ class Session:
             self.description.rules,
             self.plan.roles,
             reads_actions=reads_actions,
-            mends=self._mends,
+            mends=self.options.mends,
         )
         self.findings = found + stays
 
@@ -358,8 +331,13 @@ class Session:
         view = self.log.view(_rows_needed(table, ranks) if is_final else counters.rows, self.lock)
         while self.iterations and self.iterations[-1][0] >= counters.rows:
             self.iterations.pop()
-        pairs = np.array(self.iterations, np.int64).reshape(-1, 2)
-        return Source(view, ranks, table, pairs[:, 0], pairs[:, 1]), unaligned
+        return Source(view, ranks, table, *self._iteration_pairs()), unaligned
+
+    def _iteration_pairs(self, row: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row from which each iteration holds, and its number, of those that hold from `row` on."""
+        first = max(bisect.bisect_right(self.iterations, row, key=lambda pair: pair[0]) - 1, 0)
+        pairs = np.array(self.iterations[first:], np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""
@@ -367,13 +345,8 @@ class Session:
             start = max(start, self.segmenter.rows)
             if start < stop:
                 flags = to_host(block.flags())[start - block.start : stop - block.start]
-                windows = [one for one in self._ragged if start <= one.start < stop]
-                if windows:
-                    flags = flags.copy()
-                    for window in windows:
-                        window.complete(flags, start)
-                self.segmenter.feed(flags)
-        self._ragged = [window for window in self._ragged if window.start >= self.segmenter.rows]
+                self.segmenter.feed(self._sharing.complete(flags, start))
+        self._sharing.forget(self.segmenter.rows)
 
 
 def _rows_needed(table: Episodes, ranks: RankMap) -> int:

@@ -3,7 +3,8 @@
 import html
 from typing import Any, NamedTuple
 
-from trajlab.recorder.session import Counters, Session
+from trajlab.recorder.session import Session
+from trajlab.recorder.state import Counters
 
 
 def _bytes_text(count: float) -> str:
@@ -38,9 +39,9 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
         ("memory", f"{_bytes_text(held['device'])} on the device, {_bytes_text(held['host'])} on the host"),
         ("blocks", str(len(session.log.blocks))),
     ]
-    if session.max_episodes is not None:
+    if session.options.max_episodes is not None:
         full = "full" if session.is_full(counters) else "not full yet"
-        facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
+        facts.append(("episodes", f"the first {session.options.max_episodes} to start; {full}"))
     if closed:
         facts.append(("state", "closed"))
     facts += [("check", str(finding)) for finding in session.findings]
