@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from trajlab.block.log import uninterrupted
 from trajlab.capture.convention import FLAG_SLOTS, Convention
 from trajlab.capture.devices import check_not_deleted
+from trajlab.capture.envs import env_columns
 from trajlab.capture.tree import under
 from trajlab.errors import did_you_mean
+from trajlab.recorder.calls import as_array
 from trajlab.recorder.values import Template, assembled, owned_leaves
 
 Write = Callable[[Mapping[str, Any], Any, int | None], None]
@@ -77,7 +78,7 @@ class Adding:
         """Whether nothing is gathered."""
         return not self._gathered.pieces
 
-    def num_envs(self, value: Any, envs: Any) -> int:
+    def _num_envs(self, value: Any, envs: Any) -> int:
         """Return the number of environments, which no step has said yet: that of what was added before, or is now."""
         for template in self._templates.values():
             return template.num_envs
@@ -95,43 +96,45 @@ class Adding:
         self,
         field: str,
         value: Any,
-        envs: np.ndarray | None,
+        envs: Any,
         *,
-        is_whole: bool,
-        num_envs: int,
+        num_envs: int | None,
         iteration: int | None,
         write: Write,
     ) -> None:
-        """Add a field, or a tree of them, of the environments `envs`; record with `write` what is complete.
+        """Add a field, or a tree of them, of all or some environments; record with `write` what is complete.
 
-        `is_whole` says that arrays are (N, ...) although `envs` are some. Raises what `Recorder.add` raises; then
-        nothing is added.
+        Raises what `Recorder.add` raises; then nothing is added.
         """
-        values = owned_leaves(field, value)
-        for name, leaf in values.items():
-            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
-        gathered = self._gathered
-        if gathered.pieces and iteration not in (None, gathered.iteration) and gathered.iteration is not None:
+        is_whole = False
+        if num_envs is None:
+            num_envs = self._num_envs(value, as_array(envs))
+        if envs is not None:
+            envs = as_array(envs)
+            is_whole = getattr(envs, "dtype", None) == np.dtype(bool)
+            envs = env_columns(envs, num_envs, "envs")
+        template = self._templates.get(field)
+        if envs is None and template is not None and template.is_like(value):
+            values = {field: value}
+        else:
+            values = owned_leaves(field, value)
+            for name, leaf in values.items():
+                self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
+        if not (iteration is None or self._gathered.iteration in (None, iteration)):
             self.write_out(None, write)
-        again = [piece for name in values for piece in gathered.pieces.get(name, ()) if piece.of(envs)]
-        if again:
-            self.write_out(envs if all(one.envs is None for one in again) else _common(again, envs), write)
+        if again := [one for name in values for one in self._gathered.pieces.get(name, ()) if one.of(envs)]:
+            self.write_out(_common(again, envs), write)
         for name, leaf in values.items():
             if name not in self._templates:
                 self._templates[name] = Template.of(leaf, num_envs, is_flag=self._is_flag(name))
         if envs is not None and not len(envs):
             return
-        gathered = self._gathered
-        new = {
-            name: (
-                *gathered.pieces.get(name, ()),
-                Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None),
-            )
-            for name, leaf in values.items()
-        }
-        iteration = gathered.iteration if iteration is None else iteration
-        self._gathered = Gathered({**gathered.pieces, **new}, iteration)
-        if self._is_fixed and len(self._gathered.pieces) == len(self._templates):
+        pieces, before = dict(self._gathered.pieces), self._gathered.iteration
+        for name, leaf in values.items():
+            piece = Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None)
+            pieces[name] = (*pieces.get(name, ()), piece)
+        self._gathered = Gathered(pieces, before if iteration is None else iteration)
+        if self._is_fixed and len(pieces) == len(self._templates):
             self._write_complete(write)
 
     def _is_flag(self, name: str) -> bool:
@@ -146,13 +149,8 @@ class Adding:
                 f"of the first one: {', '.join(map(repr, self._templates))}"
             )
         if not leaf.ndim or len(leaf) != count:
-            what = (
-                "for all" if envs is None else f"for the {count} environments of envs=" if count != num_envs else "all"
-            )
-            raise ValueError(
-                f"field {name!r} has shape {tuple(leaf.shape)}; expected {count} entries, {what} of the {num_envs} "
-                "environments. Give those of some as add(..., envs=)"
-            )
+            of = f"all {count} environments; give those of some with envs=" if count == num_envs else "those of envs="
+            raise ValueError(f"field {name!r} has shape {tuple(leaf.shape)}; expected {count} entries, of {of}")
         if template is not None:
             template.check(name, leaf)
 
@@ -166,6 +164,9 @@ class Adding:
     def write_out(self, envs: np.ndarray | None, write: Write) -> None:
         """Record what is gathered of some environments, or of all; what is refused is dropped."""
         gathered = self._gathered
+        if self._is_all(gathered.pieces, envs):
+            self._write({name: own[0].value for name, own in gathered.pieces.items()}, None, {}, write)
+            return
         pieces = {name: [piece for piece in own if piece.of(envs)] for name, own in gathered.pieces.items()}
         if not any(pieces.values()):
             return
@@ -180,27 +181,37 @@ class Adding:
             for name, parts in gathered.pieces.items():
                 kept = tuple(part for piece in parts if (part := piece.without(envs)) is not None)
                 left |= {name: kept} if kept else {}
-        with uninterrupted():
-            try:
-                step, which = self._step(pieces, None if whole else envs)
-                write(step, which, gathered.iteration)
-                self._is_fixed = True
-            finally:
-                self._gathered = Gathered(left, gathered.iteration if left else None)
-                if not self._is_fixed and not left:
-                    self._templates.clear()
+        step, which = self._step(pieces, None if whole else envs)
+        self._write(step, which, left, write)
+
+    def _is_all(self, pieces: Mapping[str, tuple[Piece, ...]], envs: np.ndarray | None) -> bool:
+        """Say whether every field is there, in one piece for all environments, and all are asked for."""
+        return (
+            envs is None
+            and len(pieces) == len(self._templates) > 0
+            and all(len(own) == 1 and own[0].envs is None for own in pieces.values())
+        )
+
+    def _write(self, step: Mapping[str, Any], envs: Any, left: Mapping[str, tuple[Piece, ...]], write: Write) -> None:
+        """Record a step, and gather on with what is left."""
+        iteration = self._gathered.iteration
+        # Left out before it is recorded: an interrupt, or a refusal, loses it, and nothing is recorded twice.
+        self._gathered = Gathered(left, iteration if left else None)
+        try:
+            write(step, envs, iteration)
+            self._is_fixed = True
+        finally:
+            if not (self._is_fixed or left):
+                self._templates.clear()
 
     def _step(self, pieces: Mapping[str, list[Piece]], envs: np.ndarray | None) -> tuple[dict[str, Any], Any]:
         """Return the arrays of a step by name, and the environments, as `Recorder.record_step` takes them."""
         single = {name: found[0] for name, found in pieces.items() if len(found) == 1}
-        if len(single) == len(self._templates):
-            values = {name: piece.value for name, piece in single.items()}
+        if envs is not None and len(single) == len(self._templates):
             first = next(iter(single.values())).envs
-            if all(piece.places is None and _is_same(piece.envs, first) for piece in single.values()):
-                if first is None and envs is None:
-                    return values, None
-                if first is not None and envs is not None and len(first) == len(envs):
-                    return values, first
+            is_alike = all(one.places is None and _is_same(one.envs, first) for one in single.values())
+            if is_alike and first is not None and len(first) == len(envs):
+                return {name: piece.value for name, piece in single.items()}, first
         step = {name: self._values(name, pieces.get(name, []), envs) for name in self._templates}
         if envs is None:
             return step, None

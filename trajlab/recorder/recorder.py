@@ -10,6 +10,7 @@ import xarray as xr
 
 from trajlab.block.layout import GAP, RESET
 from trajlab.block.log import uninterrupted
+from trajlab.block.read import is_spread
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
@@ -256,16 +257,11 @@ class Recorder:
         self._check_unattached()
         with self._lock:
             self._check_open()
-            envs = as_array(envs)
             num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
-            if num_envs is None:
-                num_envs = self._adding.num_envs(value, envs)
-            is_whole = getattr(envs, "dtype", None) == np.dtype(bool)
             self._adding.add(
                 field,
                 value,
-                None if envs is None else env_columns(envs, num_envs, "envs"),
-                is_whole=is_whole,
+                envs,
                 num_envs=num_envs,
                 iteration=None if iteration is None else as_iteration(iteration),
                 write=self._take_step,
@@ -349,10 +345,11 @@ class Recorder:
             counters, part, chosen = self._counters, None, None
             if is_mask:
                 mask = step_mask(envs, plan)
-                chosen = np.flatnonzero(envs) if isinstance(envs, np.ndarray) else None
             elif envs is not None:
                 part = chosen = env_columns(envs, plan.layout.num_envs, "envs")
             leaves = session.fit.leaves_of(sources)
+            if is_mask and isinstance(envs, np.ndarray) and not any(map(is_spread, leaves)):
+                chosen = np.flatnonzero(envs)
             length, signature = session.fit.check(
                 leaves, mask, is_step=is_step, part=None if part is None else len(part)
             )

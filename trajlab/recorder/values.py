@@ -84,6 +84,8 @@ class Template(NamedTuple):
     key_impl : object or None
         The kind of PRNG keys.
     is_flag, on_device : bool
+    kind : type
+        Of the array itself.
     """
 
     num_envs: int
@@ -92,13 +94,19 @@ class Template(NamedTuple):
     key_impl: Any
     is_flag: bool
     on_device: bool
+    kind: type
+
+    def is_like(self, value: Any) -> bool:
+        """Say whether a value of all environments is a JAX array just like the first one."""
+        is_same = type(value) is self.kind and self.on_device
+        return is_same and value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
 
     @classmethod
     def of(cls, value: Any, num_envs: int, *, is_flag: bool) -> "Template":
         """Return the template that the first value of a field makes."""
         impl = jax.random.key_impl(value) if is_key(value) else None
         on_device = isinstance(value, jax.Array)
-        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, on_device)
+        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, on_device, type(value))
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError where a value is not like the first one."""
