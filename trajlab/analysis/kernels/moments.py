@@ -157,14 +157,20 @@ def sorted_quantiles(rows: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 
     >>> sorted_quantiles(np.array([1.0, 2.0, 4.0]), np.array([0.0, 0.5, 0.75]))
     array([1., 2., 3.])
+    >>> sorted_quantiles(np.array([-1.5e308, 1.5e308]), np.array([0.5]))
+    array([0.])
     """
     last = rows.shape[-1] - 1
     place = quantiles * last
     lower = np.floor(place).astype(np.intp)
     below = rows[..., lower].astype(np.float64)
     above = rows[..., np.minimum(lower + 1, last)].astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        out = np.where(below == above, below, below + (above - below) * (place - lower))
+    with np.errstate(invalid="ignore", over="ignore"):
+        span = above - below
+        out = np.where(below == above, below, below + span * (place - lower))
+        if np.isinf(span).any():  # between finite values that are further apart than any float
+            far = np.isinf(span) & np.isfinite(below) & np.isfinite(above)
+            out = np.where(far, below * (1 - (place - lower)) + above * (place - lower), out)
     out = np.where(place == lower, below, out)
     if rows.dtype.kind == "f":
         out[np.isnan(rows[..., last])] = np.nan
