@@ -340,7 +340,7 @@ def test_nothing_is_lost_where_jax_compiles_for_fewer_of_the_given_environments(
     choices = [[0, 2], [0, 1], [1, 4], [3, 4], [0, 3], [1, 2]]
     for envs in choices:
         insist(lambda envs=envs: recorder.record_step(step, envs=envs))
-    assert len(interrupted_when_cold) >= 3
+    assert len(interrupted_when_cold) == 2  # of two and of one of them; of none nothing is written
     ds = recorder.to_dataset()
     recorded = [env for envs in choices for env in sorted(envs) if env in (0, 2, 3)]
     assert sorted(ds["env"].values.repeat(ds["length"].values).tolist()) == sorted(recorded)

@@ -291,7 +291,7 @@ def test_two_threads_may_record_at_once(home):
     for env in range(2):
         mask = ds["mask"].values & (ds["env"].values == env)[:, None]
         assert ds["serial"].values[mask].tolist() == list(range(40))
-    assert recorder.num_recorded_steps == 80
+    assert 40 <= recorder.num_recorded_steps < 80  # they share rows, but for the ends of blocks
 
 
 # Allocations -------------------------------------------------------------------------------------------------

@@ -22,15 +22,17 @@ class Chunk(NamedTuple):
     flags : tuple of arrays
         One per flag slot; empty where the flags live elsewhere.
     marks : array (width,) uint8 or None
-        Marks that stand before the first row.
+        Marks that stand before the first row; of a partial step (k,), before its cells.
     mask : array (T, num_envs) bool or None
         False where a cell is no transition.
     columns : array (width,) int32 or None
-        Which environments of the chunk are recorded.
+        Which environments of the chunk are recorded; of a partial step (k,), where its arrays are of all.
     places : array (k,) int32 or None
-        Columns of the log that a partial step fills.
+        Columns of the log that a partial step fills; what is out of range is dropped.
+    rows : array (k,) int32 or None
+        Rows of these cells, relative to the row that the chunk is written to.
     picks : array (k,) int32 or None
-        Which entries of a partial step go there; None for all in order.
+        Which entries of a partial step's arrays (k, ...) go there; None for all in order.
     """
 
     fields: tuple[Any, ...]
@@ -39,11 +41,17 @@ class Chunk(NamedTuple):
     mask: Any = None
     columns: Any = None
     places: Any = None
+    rows: Any = None
     picks: Any = None
+
+    @property
+    def is_part(self) -> bool:
+        """Whether its arrays hold a step of only some environments."""
+        return self.places is not None and self.columns is None
 
     def axes(self, layout: Layout, *, is_step: bool) -> str:
         """Return the letters of its arrays' leading axes."""
-        if self.places is not None:
+        if self.is_part:
             return "N"
         return step_axes(layout.axes) if is_step else layout.axes
 
@@ -58,7 +66,7 @@ def flag_bytes(flags: tuple[Any, ...], slots: tuple[str, ...], mask: Any, xp: An
 
 def _as_rows(x: Any, chunk: Chunk, axes: str, is_step: bool) -> Any:
     """Return (T, width, ...), or (1, k, ...) for a partial step."""
-    if chunk.places is not None:
+    if chunk.is_part:
         x = x[None]
         return x if chunk.picks is None else x[:, chunk.picks]
     x = lead(x, axes, is_step=is_step)
@@ -81,7 +89,10 @@ def device_append(
 
     def write(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
         rows, flags = device_rows(chunk, layout, is_step=is_step)
-        return tuple(_write(arrays, row, rows, flags, chunk.places)), flags if gives_flags else None
+        written = tuple(_write(arrays, row, rows if flags is None else [*rows, flags], chunk))
+        if gives_flags and flags is not None and chunk.places is not None:
+            flags = flags_row(flags, chunk.places, layout.width)
+        return written, flags if gives_flags else None
 
     def append(arrays: tuple[jax.Array, ...], row: Any, chunk: Chunk) -> tuple[tuple[jax.Array, ...], jax.Array | None]:
         own = shardings_of(arrays)
@@ -113,8 +124,8 @@ def adopted(chunk: Chunk, shardings: Shardings, axes: str) -> Chunk:
 def device_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[jax.Array], jax.Array | None]:
     """Return what a chunk writes into the device arrays of a layout: rows of each field, and of the flags.
 
-    The rows are (T, width, ...), those of a partial step (1, k, ...); the bytes of flags (T, width), None where
-    they live on the host.
+    The rows are (T, width, ...), those of a partial step (1, k, ...); the bytes of flags likewise, None where they
+    live on the host.
     """
     rows = [
         _as_rows(jax.random.key_data(x) if field.is_key else x, chunk, layout.axes, is_step)
@@ -125,18 +136,15 @@ def device_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[ja
     flags = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
     mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
     byte = flag_bytes(flags, layout.flag_slots, mask, jnp)
-    if chunk.places is not None:
-        byte = jnp.full((1, layout.width), NOT_RECORDED).at[:, chunk.places].set(byte)
     # A step with few environments is so little work that XLA runs it at once; one more OR would not be.
     return rows, byte if chunk.marks is None else byte.at[0].set(byte[0] | chunk.marks)
 
 
-def _write(arrays: tuple[jax.Array, ...], row: Any, rows: list[Any], flags: Any, places: Any) -> list[jax.Array]:
-    if places is None:
-        out = [put_rows(array, x, row) for array, x in zip(arrays, rows, strict=False)]
-    else:
-        out = [array.at[row, places].set(x[0]) for array, x in zip(arrays, rows, strict=False)]
-    return out if flags is None else [*out, put_rows(arrays[-1], flags, row)]
+def _write(arrays: tuple[jax.Array, ...], row: Any, rows: list[Any], chunk: Chunk) -> list[jax.Array]:
+    if chunk.places is None:
+        return [put_rows(array, x, row) for array, x in zip(arrays, rows, strict=True)]
+    cells = row + chunk.rows, chunk.places
+    return [array.at[cells].set(x[0], mode="drop", unique_indices=True) for array, x in zip(arrays, rows, strict=True)]
 
 
 def put_rows(array: jax.Array, rows: jax.Array, row: Any) -> jax.Array:
@@ -153,11 +161,19 @@ def host_append(
     """
     fields, flags = host_rows(chunk, layout, is_step=is_step)
     if flags is not None:
-        arrays[-1][row : row + len(flags)] = flags
+        _write_host(arrays[-1], row, flags, chunk)
+        if chunk.places is not None:
+            flags = flags_row(flags, chunk.places, layout.width)
     for array, rows in zip(arrays, fields, strict=False):
-        where = slice(None) if chunk.places is None else chunk.places
-        array[row : row + len(rows), where] = rows
+        _write_host(array, row, rows, chunk)
     return flags
+
+
+def _write_host(array: np.ndarray, row: int, rows: np.ndarray, chunk: Chunk) -> None:
+    if chunk.places is None:
+        array[row : row + len(rows)] = rows
+    else:
+        array[row + chunk.rows, chunk.places] = rows[0]
 
 
 def host_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[np.ndarray], np.ndarray | None]:
@@ -168,10 +184,15 @@ def host_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[np.n
     single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
     mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
     flags = flag_bytes(single, layout.flag_slots, mask, np)
-    if chunk.places is not None:
-        full = np.full((1, layout.width), NOT_RECORDED)
-        full[:, chunk.places] = flags
-        flags = full
     if chunk.marks is not None:
         flags[0] |= chunk.marks
     return fields, flags
+
+
+def flags_row(flags: Any, places: Any, width: int) -> Any:
+    """Return the bytes of flags (1, k) of a partial step as a row (1, width) in which no other cell is recorded."""
+    if isinstance(flags, np.ndarray):
+        row = np.full((1, width), NOT_RECORDED)
+        row[:, places] = flags
+        return row
+    return jnp.full((1, width), NOT_RECORDED).at[:, places].set(flags, mode="drop", unique_indices=True)

@@ -211,15 +211,33 @@ class Log:
         self._foreign: set[Any] = set()
 
     def append(
-        self, rows: int, length: int, device: Chunk, host: Chunk, *, is_step: bool, want_flags: bool, signature: Any
+        self,
+        rows: int,
+        length: int,
+        device: Chunk,
+        host: Chunk,
+        *,
+        is_step: bool,
+        want_flags: bool,
+        signature: Any,
+        start: int | None = None,
     ) -> Any:
         """Write a chunk of `length` rows behind the first `rows` rows; return its flags where wanted.
 
         The chunk counts once the owner commits the new number of rows; until then the next one overwrites
-        it. `signature` tells apart chunks for which the append compiles anew.
+        it. `signature` tells apart chunks for which the append compiles anew. A partial step fills cells of rows from
+        `start` on, of which `length` are new; they lie in one block, see `has_room`.
         """
         call = functools.partial(
-            self._append, rows, length, device, host, is_step=is_step, want_flags=want_flags, signature=signature
+            self._append,
+            rows,
+            length,
+            device,
+            host,
+            start=rows if start is None else start,
+            is_step=is_step,
+            want_flags=want_flags,
+            signature=signature,
         )
         if jax.sharding.get_abstract_mesh().empty:
             return call()
@@ -227,15 +245,24 @@ class Log:
             return call()
 
     def _append(
-        self, rows: int, length: int, device: Chunk, host: Chunk, *, is_step: bool, want_flags: bool, signature: Any
+        self,
+        rows: int,
+        length: int,
+        device: Chunk,
+        host: Chunk,
+        *,
+        start: int,
+        is_step: bool,
+        want_flags: bool,
+        signature: Any,
     ) -> Any:
         """Write a chunk, where no mesh is set."""
         if self._shardings is None:
             axes = device.axes(self.layout, is_step=is_step)
             self._shardings = block_shardings(device.fields, device.flags, axes, self.layout.width)
-        block = self._block_for(rows, length)
-        row = rows - block.start
-        assert 0 <= row <= block.capacity - length
+        block = self._block_for(rows, length) if start == rows else self._open_block(rows)
+        row = start - block.start
+        assert 0 <= row <= block.capacity - length - (rows - start)
         function = self._functions.get((is_step, want_flags))
         if function is None:
             function = self._functions[is_step, want_flags] = device_append(
@@ -253,6 +280,17 @@ class Log:
             flags = block.append(function, row, device, host, is_step=is_step)
         self._compiled.add(signature)
         return flags
+
+    def has_room(self, rows: int) -> bool:
+        """Say whether the block that holds the last of the first `rows` rows takes one more."""
+        block = self._open_block(rows)
+        return rows < block.start + block.capacity
+
+    def _open_block(self, rows: int) -> Block:
+        """Return the block that holds the last of the first `rows` rows; later ones hold none that count."""
+        while self.blocks[-1].start >= rows:
+            self.blocks.pop()
+        return self.blocks[-1]
 
     def _block_for(self, rows: int, length: int) -> Block:
         """Return the block that takes the next rows: the open one, a spare one, or a new one."""

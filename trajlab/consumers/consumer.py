@@ -44,7 +44,8 @@ class Batch:
     attrs : mapping of str to mapping
         Units and what else is said of each field.
     first_row : int
-        Number of the first row, counted from the recorder's first.
+        Number of the first row, counted from the recorder's first; a step of some environments may have found room
+        in earlier ones.
     iteration : int
         The update of the first row.
     """

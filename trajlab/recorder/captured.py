@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from trajlab.block.append import Chunk, device_rows, host_rows
+from trajlab.block.append import Chunk, device_rows, flags_row, host_rows
 from trajlab.block.layout import NOT_RECORDED, Layout
 from trajlab.block.placement import NO_MESH
 from trajlab.cell_states import first_state, times, walk
@@ -82,6 +82,8 @@ def _device_capture(layout: Layout, rules: Rules, is_step: bool, is_plain: bool)
     def capture(chunk: Chunk, flags: Any, track: Track) -> tuple[list[jax.Array], jax.Array, jax.Array | None, Track]:
         rows, own = device_rows(chunk, layout, is_step=is_step)
         flags = own if flags is None else flags
+        if chunk.places is not None:
+            flags = flags_row(flags, chunk.places, layout.width)
         cells = walk(track.state, flags, rules, is_plain=is_plain)
         time, length = times(cells, track.length)
         mask = None if is_plain else (flags & NOT_RECORDED) == 0

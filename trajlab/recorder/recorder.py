@@ -10,6 +10,7 @@ import xarray as xr
 
 from trajlab.block.layout import GAP, RESET
 from trajlab.block.log import uninterrupted
+from trajlab.block.read import is_spread
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
@@ -22,11 +23,13 @@ from trajlab.dataset.description import EpisodeFields, check_episode_fields
 from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
+from trajlab.recorder.adding import Adding
 from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.calls import as_array, as_iteration, step_mask
 from trajlab.recorder.delivery import Delivery, close_at_exit
 from trajlab.recorder.marks import Mark
-from trajlab.recorder.session import Counters, Options, Session
+from trajlab.recorder.session import Session
+from trajlab.recorder.state import Call, Counters, Options
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
 
 
@@ -137,6 +140,7 @@ class Recorder:
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
+        self._adding = Adding(self._convention)
         self._source: RowSource | None = None
         if consumers:
             empty_dataset()  # at the end of Python xarray could no longer import what it imports for its first Dataset
@@ -171,6 +175,7 @@ class Recorder:
         """
         if self._enabled:
             self._check_unattached()
+            self._finish_step()
             self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
             self._delivery.hand_out()
 
@@ -196,13 +201,82 @@ class Recorder:
 
         Notes
         -----
-        Each call is a row of the log, as wide as all environments, however few of them made the step. As
-        indices, each new number of environments compiles once; a bool mask never does.
+        Steps of some environments share rows of the log, which are as wide as all of them: each goes to its
+        environment's next free one, where `envs` is known on the host. After a chunk, a step of all, or a Dataset, all
+        go on at the end. A bool mask on the device takes a whole row. With indices, each new number of
+        environments compiles once; with a mask on the host only each power of two.
         """
         if self._enabled:
             self._check_unattached()
+            self._finish_step()
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
             self._delivery.hand_out()
+
+    def add(self, field: str, value: Any, *, envs: Any = None, iteration: int | None = None) -> None:
+        """Add one field to the step that is being gathered, of all environments or of some.
+
+        An environment's step is recorded once it has all fields of the first step, or when a field that it has
+        already is added again; also by `record`, `record_step`, `to_dataset`, `check`, `close`, and a mark before it.
+        Steps of some environments share rows, as those of `record_step` do.
+
+        Parameters
+        ----------
+        field : str
+            Its name; ``"/"`` and ``"."`` stand for folders.
+        value : array (N, ...), or mapping of names to such
+            With `envs` as indices or a slice, (len(envs), ...); as a bool mask, (N, ...). A JAX or NumPy array, or
+            one of a package that knows DLPack; all but JAX arrays are copied at once.
+        envs : sequence of int, slice or bool array (N,), optional
+            The environments that it is of. A mask on the device is waited for.
+        iteration : int, optional
+            As for `record_step`; another than the step's own begins a new step.
+
+        Raises
+        ------
+        ValueError, TypeError
+            When the field was not in the first step, or its shape or dtype differ from before; where the number of
+            entries, or `envs`, do not fit. What is added is then left out. What only `record_step` can tell, a step
+            without any flag for instance, is told when the step is recorded; the step is then dropped.
+
+        Notes
+        -----
+        What an environment lacks of a field is padding, as it is in a Dataset, and False of a flag. A JAX array
+        must not be donated before its step is recorded.
+
+        Examples
+        --------
+        >>> import numpy as np, trajlab as tl
+        >>> rec = tl.Recorder(num_envs=3)
+        >>> rec.add("obs", np.array([0.0, 1.0, 2.0]))
+        >>> rec.add("done", np.array([False, True, False]))
+        >>> rec.add("bonus", np.array([5.0]), envs=[1])
+        >>> rec.to_dataset()["bonus"].values[:, 0]
+        array([nan,  5., nan])
+        """
+        if not self._enabled:
+            return
+        self._check_unattached()
+        with self._lock:
+            self._check_open()
+            num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
+            self._adding.add(
+                field,
+                value,
+                envs,
+                num_envs=num_envs,
+                iteration=None if iteration is None else as_iteration(iteration),
+                write=self._take_step,
+            )
+        self._delivery.hand_out()
+
+    def _take_step(self, step: Any, envs: Any, iteration: int | None) -> None:
+        self._take(step, {}, mask=None, iteration=iteration, envs=envs, is_step=True)
+
+    def _finish_step(self, envs: np.ndarray | None = None) -> None:
+        """Record what is gathered of some environments, or of all."""
+        if not self._adding.is_empty:
+            with self._lock:
+                self._adding.write_out(envs, self._take_step)
 
     def mark_reset(self, envs: Any = None) -> None:
         """Say that all or some environments were reset by hand: their next row starts an episode.
@@ -242,7 +316,10 @@ class Recorder:
             return
         with self._lock:
             self._check_open()
+            if not self._adding.is_empty and self._session is None:
+                self._finish_step()
             mark = mark.of(self._session.plan.layout.num_envs if self._session else self._num_envs)
+            self._finish_step(mark.envs)
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
     def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> None:
@@ -266,12 +343,14 @@ class Recorder:
             plan = session.plan
             if self._session is None:
                 self._check_marks(plan.layout.num_envs)
-            counters, part = self._counters, None
+            counters, part, chosen = self._counters, None, None
             if is_mask:
                 mask = step_mask(envs, plan)
             elif envs is not None:
-                part = env_columns(envs, plan.layout.num_envs, "envs")
+                part = chosen = env_columns(envs, plan.layout.num_envs, "envs")
             leaves = session.fit.leaves_of(sources)
+            if is_mask and isinstance(envs, np.ndarray) and not any(map(is_spread, leaves)):
+                chosen = np.flatnonzero(envs)
             length, signature = session.fit.check(
                 leaves, mask, is_step=is_step, part=None if part is None else len(part)
             )
@@ -279,30 +358,29 @@ class Recorder:
             iteration = self._iteration(iteration, is_step)
             last = counters.iteration
             jumps = last is not None and not 0 <= iteration - last <= 1
-            marks = session.marks_before(counters, jumps)
-            seen = counters._replace(
+            self._session = session
+            after, captured = counters, None
+            if not session.is_full(counters):
+                call = Call(length, updates, iteration, jumps, is_step, mask, chosen, part is None, signature)
+                after, captured = session.append(counters, leaves, call)
+                length = after.rows - counters.rows
+            self._counters = after._replace(
                 seen=counters.seen + length,
                 updates=counters.updates if is_step else iteration + updates,
                 iteration=iteration + updates - 1,
                 marks=(),
             )
-            self._session = session
-            if session.is_full(counters):
-                self._counters = seen
-                return
-            captured = session.append(
-                counters, leaves, length, mask=mask, marks=marks, part=part, is_step=is_step, signature=signature
-            )
-            session.note_iterations(counters.rows, length, iteration, updates)
-            track = None if captured is None else captured.track
-            self._counters = seen._replace(rows=counters.rows + length, track=track)
             if captured is not None and captured.time.size:
-                self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, part))
+                self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, chosen))
             self._add_finished()
 
     def _add_finished(self, *, is_last: bool = False) -> None:
         """Let the episodes that have finished wait for the consumers."""
-        episodes = None if self._session is None else self._session.finished(self._counters, is_last=is_last)
+        if self._session is None:
+            return
+        if is_last:
+            self._counters = self._session.closed(self._counters)
+        episodes = self._session.finished(self._counters, is_last=is_last)
         if episodes is not None:
             self._delivery.add("on_episodes", episodes)
 
@@ -376,9 +454,11 @@ class Recorder:
         self._pull_and_hand_out()
         with self._lock:
             self._pull()
+            self._finish_step()
             if self._session is None or not self._counters.rows:
                 first = "step the environment" if self._source else "call record(chunk)"
                 raise ValueError(f"nothing has been recorded; {first} first")
+            self._counters = self._session.closed(self._counters)
             return self._session.dataset(self._counters, incomplete)
 
     def check(self) -> list[Finding]:
@@ -410,8 +490,10 @@ class Recorder:
         """
         with self._lock:
             self._pull()
+            self._finish_step()
             if self._session is None or not self._counters.rows or not self._options.retain:
                 return []
+            self._counters = self._session.closed(self._counters)
             return self._session.check(self._counters)
 
     def reset(self) -> None:
@@ -422,6 +504,7 @@ class Recorder:
         self._delivery.hand_out()
         with self._lock, uninterrupted():
             self._counters = Counters()
+            self._adding = Adding(self._convention)
             if self._session is not None:
                 self._session.clear()
             if self._source is not None:
@@ -438,6 +521,7 @@ class Recorder:
                     return
                 try:
                     self._pull()
+                    self._finish_step()
                 finally:
                     self._closed = True
                     if self._source is not None:

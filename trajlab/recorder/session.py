@@ -4,9 +4,7 @@ import bisect
 import dataclasses
 import functools
 import weakref
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple, get_args
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,64 +16,17 @@ from trajlab.block.log import Log, LogView
 from trajlab.block.read import to_host
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
-from trajlab.check import STRANGE_ACTIONS, Finding, FindingName, find, warn_about
+from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
 from trajlab.consumers.consumer import Batch
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
-from trajlab.recorder.captured import Captured, Track, capture
-from trajlab.recorder.marks import Mark, bits_of
+from trajlab.recorder.captured import Captured, capture
+from trajlab.recorder.marks import bits_of
+from trajlab.recorder.sharing import MAX_ROWS, Piece, Sharing, Window
+from trajlab.recorder.state import Call, Counters, Options
 from trajlab.recorder.stream import Arrivals, Stream
 from trajlab.recorder.watch import Watch
 from trajlab.segment import Episodes, RankMap, Segmenter
-
-
-class Options(NamedTuple):
-    """What was asked of a recording.
-
-    `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk;
-    `retain` keeps the rows; `gives_batches` and `gives_episodes` say what consumers are to get of them; `mends` are
-    those of findings, by their names.
-    """
-
-    starts_fresh: bool
-    max_episodes: int | None
-    dims: Any
-    coords: Any
-    units: Any
-    episode_fields: Any = None
-    exact: bool = False
-    attrs: Any = None
-    retain: bool = True
-    gives_batches: bool = False
-    gives_episodes: bool = False
-    mends: Mapping[FindingName, str] = MappingProxyType({})
-
-
-class Counters(NamedTuple):
-    """Everything about a recording that changes with a call; replaced as a whole, so never half updated.
-
-    Attributes
-    ----------
-    rows : int
-        Rows stored.
-    seen : int
-        Rows handed over.
-    updates : int
-        The iteration of the next call of `record`, where none is given.
-    iteration : int or None
-        The last row's iteration, None before the first row.
-    marks : tuple of Mark
-        Marks that wait for the next row, in the order they were given.
-    track : Track or None
-        Where the environments stand behind the rows, where consumers want to know.
-    """
-
-    rows: int = 0
-    seen: int = 0
-    updates: int = 0
-    iteration: int | None = None
-    marks: tuple[Mark, ...] = ()
-    track: Track | None = None
 
 
 class Session:
@@ -117,81 +68,146 @@ class Session:
         options, self._stream = self.options, None
         if options.gives_episodes or not (options.retain or options.max_episodes is None):
             self._stream = Stream(self.plan.layout.width, self.description.rules, options.max_episodes)
-
-    def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
-        """Return the marks (width,) that stand before the next row, or None where there are none."""
-        bits = bits_of(counters.marks, self.plan.layout.num_envs, jumps=jumps)
-        return None if bits is None else bits[self.envs]
-
-    def append(
-        self,
-        counters: Counters,
-        leaves: list[Any],
-        length: int,
-        *,
-        mask: Any,
-        marks: np.ndarray | None,
-        part: np.ndarray | None,
-        is_step: bool,
-        signature: Any,
-    ) -> Captured | None:
-        """Write a checked chunk behind the rows that `counters` says are stored; return it where consumers want it."""
-        places, picks = self._places(part)
-        device, host = (self._chunk_for(home, leaves, mask, marks, places, picks) for home in get_args(Home))
-        layout, options = self.plan.layout, self.options
-        captured = None
-        if options.gives_batches:
-            captured = capture(layout, self.description.rules, counters.track, device, host, is_step=is_step)
         readers = [self._arrivals] if options.retain and options.max_episodes is not None else []
-        readers += [self._stream.arrivals] if self._stream else []
-        if options.retain or readers:
-            flags = self.log.append(
-                counters.rows,
-                length,
-                device,
-                host,
-                is_step=is_step,
-                want_flags=bool(readers),
-                signature=(signature, marks is None, None if places is None else len(places), picks is None),
-            )
-            for reader in readers:
-                reader.add(counters.rows, flags)
-        return captured
+        self._readers = readers + ([self._stream.arrivals] if self._stream else [])
+        self._sharing = Sharing()
 
-    def _chunk_for(
-        self,
-        home: Home,
-        leaves: list[Any],
-        mask: Any,
-        marks: Any,
-        places: np.ndarray | None,
-        picks: np.ndarray | None,
-    ) -> Chunk:
-        """Return the part of a chunk that lives in one home."""
-        layout, on_device = self.plan.layout, home == "device"
-        take = _device_input if on_device else np.asarray
-        has_flags = layout.flags_home == home
-        columns = None
-        if places is None and self.columns is not None:
-            columns = self.columns if on_device else self.envs
-        return Chunk(
-            fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
-            flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
-            marks=marks,
-            mask=take(mask) if has_flags and mask is not None else None,
-            columns=columns,
-            places=places,
-            picks=picks,
+    def append(self, counters: Counters, leaves: list[Any], call: Call) -> tuple[Counters, Captured | None]:
+        """Write a checked chunk behind what `counters` says is stored.
+
+        Returns what they are to be then, and the chunk's rows where consumers want them.
+        """
+        marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)
+        marks = None if marks is None else marks[self.envs]
+        if call.envs is None:
+            return self._append_rows(self.closed(counters), leaves, call, marks)
+        return self._append_cells(counters, leaves, call, call.envs, marks)
+
+    def _append_rows(
+        self, counters: Counters, leaves: list[Any], call: Call, marks: np.ndarray | None
+    ) -> tuple[Counters, Captured | None]:
+        """Write rows behind the last one."""
+        if counters.bits is not None:
+            marks = counters.bits if marks is None else np.where(marks, marks, counters.bits)
+        common = Chunk((), (), marks=marks)
+        device = self._chunk_for("device", leaves, common._replace(columns=self.columns), call.mask)
+        columns = None if self.columns is None else self.envs
+        host = self._chunk_for("host", leaves, common._replace(columns=columns), call.mask)
+        captured = self._captured(counters, device, host, call)
+        flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
+        for reader in self._readers:
+            reader.add(counters.rows, flags)
+        self.note_iterations(counters.rows, call.length, call.iteration, call.updates)
+        track = None if captured is None else captured.track
+        return counters._replace(rows=counters.rows + call.length, bits=None, track=track), captured
+
+    def _append_cells(
+        self, counters: Counters, leaves: list[Any], call: Call, envs: np.ndarray, marks: np.ndarray | None
+    ) -> tuple[Counters, Captured | None]:
+        """Write a step of some environments, each to the next row of its own."""
+        places, picks = self._places(envs)
+        counters, window = self._window_for(counters, places, call.iteration)
+        window = window.marked(marks)
+        if not len(places):
+            return counters._replace(bits=None, window=window), None
+        rows = window.next_row[places] - window.start
+        added = int(rows.max() == counters.rows - window.start)
+        own = window.marks[places]
+        common = Chunk((), (), marks=own if own.any() else None, places=places, rows=rows)
+        is_whole = call.is_whole
+        common = (
+            common._replace(columns=envs if picks is None else envs[picks])
+            if is_whole
+            else common._replace(picks=picks)
+        )
+        device, host = self._chunk_for("device", leaves, common, None), self._chunk_for("host", leaves, common, None)
+        captured = self._captured(counters, device, host, call)
+        device = padded(device, self.plan.layout.width) if is_whole else device
+        form = (common.marks is None, len(device.places), picks is None)
+        flags = self._write(counters.rows, added, device, host, call, form, window.start)
+        if self._readers:
+            self._sharing.add(window, Piece(rows, places, flags))
+        if added:
+            self.note_iterations(counters.rows, 1, call.iteration, 1)
+        track = None if captured is None else captured.track
+        window = window.stepped(places)
+        return counters._replace(rows=counters.rows + added, bits=None, window=window, track=track), captured
+
+    def _window_for(self, counters: Counters, places: np.ndarray, iteration: int) -> tuple[Counters, Window]:
+        """Return the window that takes a step in some columns: the open one or, where that is full, a new one."""
+        window = counters.window
+        if window is not None and not self._takes(window, counters, places, iteration):
+            counters = self.closed(counters)
+        return counters, counters.window or Window.at(counters.rows, self.plan.layout.width, counters.bits)
+
+    def _takes(self, window: Window, counters: Counters, places: np.ndarray, iteration: int) -> bool:
+        """Say whether an open window takes a step in some columns."""
+        if counters.iteration != iteration:
+            return False
+        needs_row = (window.next_row[places] == counters.rows).any() and counters.rows > window.start
+        if not needs_row:
+            return True
+        is_full = bool(self._readers) and counters.rows == window.start + MAX_ROWS
+        return not is_full and (not self._writes or self.log.has_room(counters.rows))
+
+    def closed(self, counters: Counters) -> Counters:
+        """Return the counters where all environments go on behind the last row."""
+        window = counters.window
+        if window is None:
+            return counters
+        if counters.rows > window.start:
+            flags = self._sharing.close(window, counters.rows)
+            for reader in self._readers:
+                reader.add(window.start, flags)
+        return counters._replace(window=None, bits=window.waiting(counters.rows))
+
+    def _captured(self, counters: Counters, device: Chunk, host: Chunk, call: Call) -> Captured | None:
+        """Return a chunk's rows where consumers want them."""
+        if not self.options.gives_batches:
+            return None
+        rules = self.description.rules
+        return capture(self.plan.layout, rules, counters.track, device, host, is_step=call.is_step)
+
+    @property
+    def _writes(self) -> bool:
+        """Whether rows are stored at all."""
+        return self.options.retain or bool(self._readers)
+
+    def _write(
+        self, rows: int, length: int, device: Chunk, host: Chunk, call: Call, form: tuple[Any, ...], start: int
+    ) -> Any:
+        """Write into the log; return the flags (T, width) where they are waited for."""
+        if not self._writes:
+            return None
+        return self.log.append(
+            rows,
+            length,
+            device,
+            host,
+            is_step=call.is_step,
+            want_flags=bool(self._readers),
+            signature=(call.signature, *form),
+            start=start,
         )
 
-    def _places(self, part: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
+    def _chunk_for(self, home: Home, leaves: list[Any], common: Chunk, mask: Any) -> Chunk:
+        """Return the part of a chunk that lives in one home."""
+        layout = self.plan.layout
+        take = _device_input if home == "device" else np.asarray
+        has_flags = layout.flags_home == home
+        return common._replace(
+            fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
+            flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
+            mask=take(mask) if has_flags and mask is not None else None,
+        )
+
+    def _places(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the log's columns that a partial step fills, and which of its entries go there."""
-        if part is None:
-            return None, None
+        if self.columns is None:
+            return part, None
         places = np.searchsorted(self.envs, part)
         picks = np.flatnonzero(self.envs[np.minimum(places, len(self.envs) - 1)] == part)
-        chosen = None if len(picks) == len(part) else picks.astype(np.int32)
-        return places[picks].astype(np.int32), chosen
+        return places[picks], None if len(picks) == len(part) else picks
 
     def note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
         """Remember the iterations of the next rows; entries of rows that were never committed are dropped."""
@@ -208,7 +224,7 @@ class Session:
         if not self.options.retain:
             return self._stream is not None and self._stream.is_full
         is_news = False
-        while (arrived := self._arrivals.take(self.segmenter.rows, counters.rows)) is not None:
+        while (arrived := self._arrivals.take(self.segmenter.rows, counters.fixed)) is not None:
             self.segmenter.feed(arrived)
             is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
         if is_news:
@@ -253,7 +269,7 @@ class Session:
 
     def batch(self, captured: Captured, row: int, iteration: int, part: np.ndarray | None) -> Batch:
         """Return what consumers get of a chunk whose first row is `row`."""
-        columns, _ = self._places(part)
+        columns = None if part is None else self._places(part)[0].astype(np.int32)
         return Batch(
             fields={name: captured.rows[name] for name in self._same["dims"]},
             time=captured.time,
@@ -273,7 +289,7 @@ class Session:
         """
         if self._stream is None:
             return None
-        settled = self._stream.take(counters.rows, is_last=is_last)
+        settled = self._stream.take(counters.fixed, is_last=is_last)
         dataset = None
         if settled is not None and self.options.gives_episodes:
             view = self.log.view(counters.rows, self.lock)
@@ -328,7 +344,9 @@ class Session:
         for block, start, stop in self.log.view(rows, self.lock).spans():
             start = max(start, self.segmenter.rows)
             if start < stop:
-                self.segmenter.feed(to_host(block.flags())[start - block.start : stop - block.start])
+                flags = to_host(block.flags())[start - block.start : stop - block.start]
+                self.segmenter.feed(self._sharing.complete(flags, start))
+        self._sharing.forget(self.segmenter.rows)
 
 
 def _rows_needed(table: Episodes, ranks: RankMap) -> int:
@@ -339,3 +357,18 @@ def _rows_needed(table: Episodes, ranks: RankMap) -> int:
 def _device_input(x: Any) -> Any:
     """Return an array that a jitted call may read later: a NumPy one is copied, since JAX may alias it."""
     return np.array(x) if isinstance(x, np.ndarray) else x
+
+
+def padded(chunk: Chunk, width: int) -> Chunk:
+    """Return a partial step of arrays (N, ...) with as many cells as a power of two says: what is added is dropped."""
+    count = len(chunk.places)
+    extra = (1 << (count - 1).bit_length()) - count
+    if not extra:
+        return chunk
+    none = np.zeros(extra, np.int64)
+    return chunk._replace(
+        places=np.append(chunk.places, width + np.arange(extra)),
+        rows=np.append(chunk.rows, none),
+        columns=np.append(chunk.columns, none),
+        marks=None if chunk.marks is None else np.append(chunk.marks, none.astype(np.uint8)),
+    )

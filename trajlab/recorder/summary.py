@@ -3,7 +3,8 @@
 import html
 from typing import Any, NamedTuple
 
-from trajlab.recorder.session import Counters, Session
+from trajlab.recorder.session import Session
+from trajlab.recorder.state import Counters
 
 
 def _bytes_text(count: float) -> str:

@@ -1,0 +1,170 @@
+"""Values of one field: owned, checked against the first ones, put together from parts, or missing."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from trajlab.capture.shapes import fits, is_key, key_data
+from trajlab.capture.tree import named_leaves
+from trajlab.padding import padding_value, shown_dtype
+
+_CPU = 1
+"""The number of the host's memory in DLPack."""
+
+Part = tuple[Any, np.ndarray | None, np.ndarray | None]
+"""A value, the environments it is of (None for all), and where in it each stands (None: in order)."""
+
+
+def owned_leaves(field: str, value: Any) -> dict[str, Any]:
+    """Return the arrays of a field, or of the fields below it, by dotted name, as arrays that nobody overwrites.
+
+    JAX arrays are taken as they are; NumPy ones, and those of other packages by DLPack, are copied.
+
+    Raises
+    ------
+    TypeError
+        When the name is no text, or a value no array.
+    ValueError
+        When the name is empty, or a value is a masked array or has been deleted.
+    """
+    if not isinstance(field, str):
+        raise TypeError(f"field={field!r}; expected the name of a field, a text")
+    name = field.replace("/", ".").strip(".")
+    if not name:
+        raise ValueError(f"field={field!r}; expected a name, such as 'obs' or 'states/position'")
+    if not isinstance(value, Mapping):
+        return {name: _owned(name, value)}
+    _, names, leaves = named_leaves({name: _owned_tree(name, value)})
+    if not leaves:
+        raise ValueError(f"field {name!r} holds no array: {value!r}")
+    return dict(zip(names, leaves, strict=True))
+
+
+def _owned_tree(name: str, tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        return {key: _owned_tree(f"{name}.{key}", branch) for key, branch in tree.items()}
+    return _owned(name, tree)
+
+
+def _owned(name: str, value: Any) -> Any:
+    if isinstance(value, jax.core.Tracer):
+        raise TypeError(f"field {name!r} was added inside a function that JAX traces; return it and add it outside")
+    if isinstance(value, jax.Array):
+        if value.is_deleted():
+            raise ValueError(f"the array of {name!r} has been deleted or donated; add it before it is donated")
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name!r} is a masked array; add its data, for the environments that have some")
+    if isinstance(value, np.ndarray):
+        return np.array(value)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        if int(value.__dlpack_device__()[0]) == _CPU:
+            return np.from_dlpack(value).copy()
+        return jnp.copy(jax.dlpack.from_dlpack(value))
+    raise TypeError(
+        f"field {name!r} is of type {type(value).__name__} ({str(value)[:60]}); expected a JAX or NumPy array, or one "
+        "of a package that knows DLPack"
+    )
+
+
+class Template(NamedTuple):
+    """What all values of a field have in common.
+
+    Attributes
+    ----------
+    num_envs : int
+    shape : tuple of int
+        Of one environment's value.
+    dtype : dtype
+        As JAX or NumPy names it.
+    key_impl : object or None
+        The kind of PRNG keys.
+    is_flag, on_device : bool
+    kind : type
+        Of the array itself.
+    """
+
+    num_envs: int
+    shape: tuple[int, ...]
+    dtype: Any
+    key_impl: Any
+    is_flag: bool
+    on_device: bool
+    kind: type
+
+    def is_like(self, value: Any) -> bool:
+        """Say whether a value of all environments is a JAX array just like the first one."""
+        is_same = type(value) is self.kind and self.on_device
+        return is_same and value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
+
+    @classmethod
+    def of(cls, value: Any, num_envs: int, *, is_flag: bool) -> "Template":
+        """Return the template that the first value of a field makes."""
+        impl = jax.random.key_impl(value) if is_key(value) else None
+        on_device = isinstance(value, jax.Array)
+        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, on_device, type(value))
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise ValueError where a value is not like the first one."""
+        if tuple(value.shape[1:]) != self.shape:
+            raise ValueError(
+                f"field {name!r} has cells of shape {tuple(value.shape[1:])}; those added first had {self.shape}"
+            )
+        if value.dtype == self.dtype:
+            return
+        is_key_either = self.key_impl is not None or is_key(value)
+        is_text = not is_key_either and np.dtype(self.dtype).kind in "US" and value.dtype.kind == self.dtype.kind
+        if is_key_either or not (is_text or fits(np.dtype(value.dtype), np.dtype(self.dtype))):
+            raise ValueError(f"field {name!r} has dtype {value.dtype}; those added first had {self.dtype}")
+
+
+def assembled(template: Template, parts: Sequence[Part]) -> Any:
+    """Return a field's values (N, ...), put together from parts; what no part has is padding, of a flag False."""
+    if not parts:
+        return _missing(template)
+    if not any(isinstance(value, jax.Array) for value, _, _ in parts):
+        longest = max((value.dtype for value, _, _ in parts), key=lambda dtype: dtype.itemsize)
+        out = np.full((template.num_envs, *template.shape), _padding(template), longest)
+        for value, envs, places in parts:
+            out[slice(None) if envs is None else envs] = value if places is None else value[places]
+        return out
+    indices = tuple(
+        (np.arange(template.num_envs) if envs is None else envs, np.arange(len(value)) if places is None else places)
+        for value, envs, places in parts
+    )
+    return _scattered(_missing(template), tuple(value for value, _, _ in parts), indices)
+
+
+@jax.jit
+def _scattered(out: jax.Array, values: tuple[Any, ...], indices: tuple[tuple[Any, Any], ...]) -> jax.Array:
+    for value, (envs, places) in zip(values, indices, strict=True):
+        out = out.at[envs].set(value[places])
+    return out
+
+
+@functools.lru_cache(maxsize=256)
+def _missing(template: Template) -> Any:
+    """Return what stands for a field that no environment has, (N, ...)."""
+    shape = (template.num_envs, *template.shape)
+    if template.key_impl is not None:
+        empty = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl=template.key_impl), 1))
+        data = key_data(empty).shape[1:]
+        return jax.random.wrap_key_data(jnp.full((*shape, *data), np.uint32(0xFFFFFFFF)), impl=template.key_impl)
+    out = np.full(shape, _padding(template), template.dtype)
+    return jax.device_put(out) if template.on_device else out
+
+
+def _padding(template: Template) -> Any:
+    """Return the padding of a field as it is stored: that of its Dataset, or the nearest that its dtype has."""
+    dtype = np.dtype(template.dtype)
+    if template.is_flag:
+        return np.zeros((), dtype)
+    if jax.dtypes.issubdtype(dtype, np.integer) and dtype.type.__module__ != "numpy":
+        return np.array(
+            jnp.iinfo(dtype).min if jax.dtypes.issubdtype(dtype, np.signedinteger) else jnp.iinfo(dtype).max, dtype
+        )
+    return np.array(padding_value(shown_dtype(dtype))).astype(dtype)
