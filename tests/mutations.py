@@ -351,7 +351,7 @@ MUTATIONS = [
     Mutation(
         "a flag one row late forgotten",
         "a state behind a cell does not wait for the flag that stands on the next one",
-        edit("buffer/lead_in.py", "            state = after_end\n        has_end = False", "            state = after_end"),
+        edit("cell_states.py", "            state = after_end\n        has_end = False", "            state = after_end"),
         "tests/buffer/test_lead_in.py",
     ),
     Mutation(

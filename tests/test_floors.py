@@ -33,11 +33,13 @@ FLOORS = {
     "block.layout": floor(0, HEAVY),
     "block": floor(1, "xarray pandas matplotlib"),
     "segment": floor(1, "jax xarray pandas matplotlib"),
+    "cell_states": floor(2, "xarray pandas matplotlib"),
     "check": floor(2, "jax xarray pandas matplotlib"),
     "dataset": floor(2, "matplotlib"),
     "testing": floor(3, "matplotlib"),
     "buffer": floor(3, "matplotlib trajlab.analysis"),
     "recorder": floor(3, "matplotlib trajlab.analysis"),
+    "consumers.consumer": floor(2, "matplotlib"),
     "consumers": floor(3, "matplotlib trajlab.analysis"),
     "analysis.kernels": floor(2, "jax xarray pandas matplotlib"),
     "analysis": floor(3, "jax matplotlib"),
@@ -49,10 +51,10 @@ FLOORS = {
 }
 
 # Packages that only one group knows, at the top of its modules, since it is imported only by who uses them.
-OWNED = {"gymnasium": "integrations"}
+OWNED = dict.fromkeys(("gymnasium", "isaaclab", "mjlab", "torch"), "integrations")
 
 # Imported inside the function that uses them, so that an import costs little and needs no extra.
-LAZY = frozenset("matplotlib dask h5netcdf h5py zarr orjson IPython ipywidgets".split())
+LAZY = frozenset("matplotlib dask h5netcdf h5py zarr orjson IPython ipywidgets isaaclab mjlab torch".split())
 
 
 def place(name: str) -> str:
@@ -135,6 +137,8 @@ def test_imports_only_from_floors_below(path):
         ("analysis/a.py", "import jax.numpy as jnp", "analysis never imports jax"),
         ("block/layout.py", "from trajlab.block.append import Chunk", "of floor 1, which is not below floor 0"),
         ("recorder.py", "import gymnasium", "only integrations imports gymnasium"),
+        ("recorder.py", "def f():\n    import torch", "only integrations imports torch"),
+        ("integrations/a.py", "import mjlab", "import mjlab in the function that uses it"),
         ("integrations/a.py", "from trajlab.plot import state_trace", "integrations never imports trajlab.plot"),
         ("recorder.py", "import trajlab", "of floor 6, which is not below floor 3"),
         ("attic/a.py", "", "has no floor yet"),

@@ -7,6 +7,11 @@ from trajlab.recorder import Recorder, from_rollout
 from trajlab.capture.convention import Convention
 from trajlab.dataset.from_episodes import from_episodes
 
+# Take the rows as they come
+from trajlab.consumers.consumer import Batch, Consumer
+from trajlab.consumers.histogram import StreamingHistogram
+from trajlab.consumers.trace import StreamingTrace
+
 # Record inside jit
 from trajlab.buffer import Buffer, append, init_buffer, to_dataset
 
@@ -17,7 +22,7 @@ from trajlab.dataset.stack import stack_fields
 from trajlab.dataset.concat import concat
 
 # Files
-from trajlab.io.jsonl import read_jsonl, write_jsonl
+from trajlab.io.jsonl import JsonlWriter, read_jsonl, write_jsonl
 
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
@@ -73,9 +78,14 @@ from trajlab.plot.first_action_time import plot_first_action_time
 __version__ = version("trajlab")
 
 __all__ = [
+    "Batch",
     "Buffer",
+    "Consumer",
     "Convention",
+    "JsonlWriter",
     "Recorder",
+    "StreamingHistogram",
+    "StreamingTrace",
     "action_by_state",
     "action_entropy",
     "action_histogram",

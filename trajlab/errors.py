@@ -16,6 +16,16 @@ def require_text(argument: str, value: Any, what: str) -> None:
         raise TypeError(f"{argument}={value!r}; expected the name of {what}, a text")
 
 
+def is_bool(value: Any) -> bool:
+    """Say whether something is a bool, or an array of them: Python takes them for numbers."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", "") == "b"
+
+
+def has_bool(values: Any) -> bool:
+    """Say whether something is a bool, or a list or array that holds one."""
+    return is_bool(values) or (isinstance(values, list | tuple) and any(map(has_bool, values)))
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'action'?"` for a `name` that resembles a known one, else `""`."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

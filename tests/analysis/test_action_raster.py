@@ -95,7 +95,7 @@ def test_what_is_refused(ds):
     with pytest.raises(TypeError, match="sort=5; expected the name of a coordinate over episode"):
         tl.action_raster(ds, sort=5)
     for wrong in (2.5, True, "3", [1.5], [[0]], {"a": 0}):
-        with pytest.raises(TypeError, match=r"episodes=.*; expected how many to take, or a list of their numbers$"):
+        with pytest.raises(TypeError, match=r"episodes=.*; expected how many, at least 0, or a list of their numbers$"):
             tl.action_raster(ds, episodes=wrong)
     with pytest.raises(TypeError, match=r"list of their numbers: ds\['episode'\]\[flags\]"):
         tl.action_raster(ds, episodes=(ds["length"] > 2).values)

@@ -74,6 +74,19 @@ def test_what_was_executed():
     ]
 
 
+def test_what_was_executed_needs_no_bounds():
+    episode = {"action": np.array([[-2.0, 0], [0.5, 3]]), "ctrl": np.array([[-1.0, 0], [0.5, np.nan]])}
+    with pytest.warns(UserWarning, match="1 differences of 'action' and 'ctrl' are NaN"):
+        result = tl.action_saturation(tl.from_episodes([episode]), executed="ctrl", tolerance=0.1)
+    assert [*result.data_vars] == ["clipped", "mean_difference"]
+    assert result["clipped"].values.tolist() == [0.5, 0]
+    assert "side" not in result.coords
+    assert {"low", "high"}.isdisjoint(result.attrs)
+    assert (result.attrs["num_nan"], result.attrs["tolerance"]) == (1, 0.1)
+    with pytest.raises(ValueError, match="nothing says what the high bound of 'action' is"):
+        tl.action_saturation(tl.from_episodes([episode]), executed="ctrl", low=-1)
+
+
 def test_rounding_is_no_difference():
     one = {"action": np.array([0.7, np.inf], np.float32), "ctrl": np.array([0.7, np.inf])}
     result = tl.action_saturation(tl.from_episodes([one]), low=-1, high=1, executed="ctrl")

@@ -140,6 +140,7 @@ def test_little_is_read_at_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts, "MAX_BYTES", 2000)
         tl.event_times(ds, condition)
+    assert seen.pop(0) == (1, 50)  # to see dims, of ones: nothing is read
     assert sum(episodes for episodes, _ in seen) == 21
     assert (1, 50) in seen
     assert max(episodes * time for episodes, time in seen) <= 50
@@ -217,6 +218,19 @@ DS = climbing(3, 2)
         (lambda ds: ds["length"] > 2, ValueError, "has dims .'episode',.; expected"),
         (lambda ds: ds["height"].diff("time") > 0, ValueError, r"no value at time=0; .*reindex\(time=ds\['time'\]"),
         (DS["height"].isel(episode=[0]) > 1, ValueError, "no value at episode=1"),
+        (DS["height"].isel(episode=0) > 1, ValueError, r"has dims \('time',\); expected \('episode', 'time'"),
+        (DS["height"].isel(episode=[0, 1, 0]) > 1, ValueError, "has several values at episode=0; expected one"),
+        (DS["height"].isel(time=[0, 0, 1, 2]) > 1, ValueError, "has several values at time=0; expected one"),
+        (
+            lambda ds: ds["height"].isel(episode=0) > 1,
+            ValueError,
+            r"has dims \('time',\); expected \('episode', 'time'",
+        ),
+        (lambda ds: ds["height"].max("time") > 1, ValueError, r"has dims \('episode',\); expected \('episode', 'time'"),
+        (lambda ds: (ds["height"] > 1).any(), ValueError, r"has dims \(\); expected \('episode', 'time'"),
+        (lambda ds: ds["height"].isel(episode=1) > 1, ValueError, "looks for an episode by its place or number"),
+        (lambda ds: ds["height"].sel(episode=1) > 1, ValueError, "looks for an episode by its place or number"),
+        (lambda ds: ds["height"].sel(episode=[1]) > 1, ValueError, "looks for an episode by its place or number"),
         ((DS["height"] > 1).drop_vars("time")[:, :2], ValueError, "has 2 along 'time'; expected 3"),
         ({}, ValueError, "no condition given"),
         (

@@ -203,7 +203,7 @@ def test_values_that_do_not_fit():
     ("options", "error", "message"),
     [
         ({"confidence": 95}, ValueError, "confidence=95; expected a level between 0 and 1"),
-        ({"num_resamples": 0}, ValueError, "num_resamples=0; expected a whole number of at least 1"),
+        ({"num_resamples": 0}, ValueError, "num_resamples=0; expected a whole number from 1 to 1,000,000"),
         ({"rng": "0"}, TypeError, "rng='0'; expected a seed, or a generator of NumPy's"),
         ({"incomplete": "dropp"}, ValueError, "Did you mean 'drop'"),
         ({"cluster": "envs"}, KeyError, "Did you mean 'env'"),

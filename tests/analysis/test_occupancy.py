@@ -7,7 +7,7 @@ from agents.worlds import live, make_world, poisoned, record
 from ragged import FORMS, flat, in_form, make_dataset
 
 import trajlab as tl
-from trajlab.analysis.kernels.counting import bin_index
+from trajlab.analysis.kernels.bins import BinFinder
 
 
 def recording(*episodes, **options):
@@ -208,4 +208,4 @@ def test_bins_are_found_exactly_where_edges_are_nearly_even():
         near = [np.nextafter(edges, end) for end in (-np.inf, np.inf)]
         values = np.clip(np.concatenate([edges, *near, rng.uniform(edges[0], edges[-1], 99)]), edges[0], edges[-1])
         want = np.minimum(np.searchsorted(edges, values, side="right") - 1, 50)
-        np.testing.assert_array_equal(bin_index(values, edges), want)
+        np.testing.assert_array_equal(BinFinder(edges).find(values), want)

@@ -57,8 +57,14 @@ def test_over_training():
 def test_integers_that_span_much_come_in_bins():
     assert tl.state_histogram(recording([0, 1023]), "x").sizes["value"] == 1024
     wide = tl.state_histogram(recording([0, 1024]), "x")
-    assert wide.sizes["bin"] == 50
     assert wide["count"].values.sum(axis=1).tolist() == [1, 1]
+
+
+def test_bins_of_integers_span_equally_many():
+    each = tl.state_histogram(recording(np.arange(1, 1 + 2 * 1050)), "x", over="env")  # 42 in each of 50
+    assert each["count"].values.tolist() == [[42] * 50]
+    uneven = tl.state_histogram(recording(np.arange(-5, 1100)), "x", over="env")
+    assert uneven["count"].values.tolist() == [[23] * 48 + [1]]
     far = tl.state_histogram(recording(np.array([0, 2**64 - 1], np.uint64)), "x")
     assert far["count"].values[:, [0, -1]].tolist() == [[1, 0], [0, 1]]
 

@@ -30,15 +30,71 @@ CALLS = {
     "color=3": lambda ds: tl.plot_path(ds, "obs[0]", "obs[1]", color=3),
     "ax= has 'mine'": lambda ds: tl.plot_survival(ds, ax="mine"),
     "columns=True": lambda ds: tl.plot_overview(ds, columns=True),
+    "labels={}": lambda ds: tl.action_histogram(ds, labels={}),
+    "labels=[]": lambda ds: tl.plot_action_raster(ds, labels=[]),
 }
+BOOLS = {
+    "window=(True, 2)": lambda ds: tl.align(ds, "hit", window=(True, 2)),
+    "window=[True]": lambda ds: tl.state_trace(ds, "reward", align="end", window=[True]),
+    "episodes=True": lambda ds: tl.plot_path(ds, "obs[0]", "obs[1]", episodes=True),
+    "threshold=True": lambda ds: tl.outliers(ds, threshold=True),
+    "discount=True": lambda ds: tl.return_to_go(ds, discount=True),
+    "low=True": lambda ds: tl.action_saturation(ds, "reward", low=True, high=3),
+    "tolerance=[False]": lambda ds: tl.action_saturation(ds, "reward", low=0, high=3, tolerance=[False]),
+    "bins=[False, True]": lambda ds: tl.action_histogram(ds, "obs", bins=[False, True]),
+    "groups=[False, True, 9]": lambda ds: tl.action_histogram(ds, by="time", groups=[False, True, 9]),
+    "groups=[0, True]": lambda ds: tl.action_histogram(ds, by="phase", groups=[0, True]),
+    "rng=True": lambda ds: tl.learning_curve(ds, rng=True),
+    "confidence=True": lambda ds: tl.survival(ds, confidence=True),
+    "number=True": lambda ds: tl.episode(ds, True),
+}
+TOO_MANY = {
+    "window=": lambda ds, n: tl.align(ds, "hit", window=(2, n)),
+    "window=(": lambda ds, n: tl.state_trace(ds, "reward", align="hit", window=(n, 2)),
+    "window=[": lambda ds, n: tl.state_trace(ds, "reward", align="end", window=[n]),
+    "parts=": lambda ds, n: tl.state_trace(ds, "reward", align="fraction", parts=n),
+    "max_lag=": lambda ds, n: tl.autocorrelation(ds, "reward", max_lag=n),
+    "window=1": lambda ds, n: tl.action_entropy(ds, window=n),
+    "bins=": lambda ds, n: tl.action_histogram(ds, "obs", bins=n),
+    "bins=1": lambda ds, n: tl.occupancy(ds, "obs[0]", "obs[1]", bins=n),
+    "groups=": lambda ds, n: tl.action_histogram(ds, by="phase", groups=n),
+    "num_resamples=": lambda ds, n: tl.learning_curve(ds, num_resamples=n),
+}
+
+
+def recording():
+    return tl.from_episodes(
+        [{"obs": np.zeros((3, 2)), "action": np.arange(3), "reward": np.ones(3), "hit": np.arange(3) > 1}]
+    )
 
 
 @pytest.mark.parametrize("message", CALLS)
 def test_message_names_argument_and_value(message):
-    ds = tl.from_episodes([{"obs": np.zeros((3, 2)), "action": np.arange(3), "reward": np.ones(3)}])
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
-        CALLS[message](ds)
+        CALLS[message](recording())
     plt.close("all")
+
+
+@pytest.mark.parametrize("message", BOOLS)
+def test_a_bool_is_no_number(message):
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(message)}; (expected|by='phase' takes)"):
+        BOOLS[message](recording())
+
+
+@pytest.mark.parametrize("message", TOO_MANY)
+@pytest.mark.parametrize("number", [10**12, 10**30])
+def test_what_no_memory_holds_is_refused(message, number):
+    with pytest.raises(ValueError, match=rf"^{re.escape(message)}.*(at most [\d,]+|from 1 to [\d,]+)"):
+        TOO_MANY[message](recording(), number)
+
+
+def test_steps_may_be_as_many_as_an_episode_has():
+    long = tl.from_episodes([{"reward": np.ones(12_000), "hit": np.arange(12_000) > 11_000}])
+    assert tl.state_trace(long, "reward", align="end", window=(12_000, 0), quantiles=False).sizes["lag"] == 12_001
+    with pytest.raises(
+        ValueError, match=r"window=\(12001, 0\); expected at most 12,000 steps: the longest episode here"
+    ):
+        tl.state_trace(long, "reward", align="end", window=(12_001, 0))
 
 
 def test_columns_may_be_of_numpy():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from strategies import examples
 
 from trajlab.block.layout import DONE, GAP, NOT_RECORDED, RESET, TERMINATED
-from trajlab.buffer.lead_in import STATES, advance, first_state, lead_in, step
+from trajlab.buffer.lead_in import lead_in
+from trajlab.cell_states import STATES, advance, first_state, step
 from trajlab.segment import Rules, Segmenter, without_first
 
 BYTES = [
@@ -42,8 +43,8 @@ def walked(state, flags, rules):
     """Return the state behind some cells and how many of them begin an episode, cell by cell."""
     starts = 0
     for byte in flags:
-        state, is_first = step(state, int(byte), rules)
-        starts += is_first
+        cell = step(state, int(byte), rules)
+        state, starts = cell.after, starts + cell.is_first
     return state, starts
 
 

@@ -96,9 +96,8 @@ def test_lines_of_means():
 
 def test_maps_of_means_have_a_scale_for_each_component():
     rng = np.random.default_rng(0)
-    ds = recording(
-        [rng.integers(0, 2, (30, 2)) for _ in range(2)], [rng.normal(size=(30, 2)) for _ in range(2)], env=[0, 1]
-    )
+    cells = [np.indices((2, 2)).reshape(2, 4).T.repeat(10, axis=0)] * 2
+    ds = recording(cells, [1 + rng.random((40, 2)) for _ in range(2)], env=[0, 1])
     axes = tl.plot_action_by_state(ds, ["at[0]", "at[1]"], by="env")
     want = np.moveaxis(tl.action_by_state(ds, ["at[0]", "at[1]"], by="env")["mean"].values, -1, 1)
     np.testing.assert_allclose([ax.collections[0].get_array().T for ax in axes], want.reshape(4, 2, 2))
@@ -107,6 +106,27 @@ def test_maps_of_means_have_a_scale_for_each_component():
     assert scales[1] == scales[3] != scales[0]
     labels = [bar.get_ylabel() for bar in extra(axes[0], "<colorbar>")]
     assert labels == ["mean of action[0]", "mean of action[1]"] * 2
+
+
+def test_colours_of_means_span_the_bins_that_are_not_pale():
+    cells = np.array([[0, 0]] * 10 + [[0, 1]] * 10 + [[1, 0]] * 9)
+    ds = recording([cells], [np.repeat([1.0, 2.0, 9.0], [10, 10, 9])])
+    (mesh,) = tl.plot_action_by_state(ds, ["at[0]", "at[1]"]).collections
+    assert (mesh.get_clim(), mesh.colorbar.extend) == ((1, 2), "max")
+    (mesh,) = tl.plot_action_by_state(ds, ["at[0]", "at[1]"], alpha=1).collections
+    assert (mesh.get_clim(), mesh.colorbar.extend) == ((1, 9), "neither")
+    few = recording([[[0, 0], [0, 1]]], [[1.0, 2.0]])
+    (mesh,) = tl.plot_action_by_state(few, ["at[0]", "at[1]"]).collections
+    assert mesh.get_clim() == (1, 2)  # where all are pale, all are spanned
+
+
+def test_means_of_both_signs_are_told_apart():
+    cells = np.array([[0, 0]] * 10 + [[0, 1]] * 10)
+    ds = recording([cells], [np.repeat([-1.0, 3.0], 10)])
+    (mesh,) = tl.plot_action_by_state(ds, ["at[0]", "at[1]"]).collections
+    assert (mesh.get_clim(), mesh.get_cmap().name) == ((-3, 3), "coolwarm")
+    (mesh,) = tl.plot_action_by_state(ds, ["at[0]", "at[1]"], cmap="magma").collections
+    assert (mesh.get_clim(), mesh.get_cmap().name) == ((-1, 3), "magma")
 
 
 def test_axes_given_and_style(line, plane):

@@ -59,6 +59,16 @@ def test_long_names_lie_on_their_side(ds):
     assert [text.get_text() for text in ax.get_yticklabels()] == ds["joint"].values.tolist()
 
 
+def test_without_bounds_bars_are_of_what_was_clipped(ds):
+    ax, want = tl.plot_action_saturation(ds, executed="ctrl"), tl.action_saturation(ds, executed="ctrl")
+    assert heights(ax).tolist() == [want["clipped"].values.tolist()]
+    assert entries(ax) == ["clipped"]
+    assert not ax.lines
+    assert ax.get_title().split("\n")[0] == "action other than ctrl"
+    axes = tl.plot_action_saturation(ds, executed="ctrl", by="env")
+    assert [text.get_text() for text in axes[0].get_xticklabels()] == ["3", "5"]
+
+
 def test_axes_given_and_style(ds):
     _, axes = plt.subplots(1, 3)
     drawn = tl.plot_action_saturation(ds, low=-1, high=1, by="env", ax=axes, color="red", alpha=0.5)

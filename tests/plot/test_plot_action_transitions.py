@@ -35,16 +35,30 @@ def test_matrix_numbers_and_bar(ds):
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("action", "next action")
     assert ax.get_title().split("\n") == [
         "action and the next one: 5 pairs in 4 episodes (3 cut)",
-        "grey: nothing followed",
+        "pale: fewer than 10 pairs; no colour: nothing followed",
     ]
     assert ax.yaxis_inverted()
 
 
-def test_numbers_are_read_on_their_cells(ds):
-    ax = tl.plot_action_transitions(ds)
-    colors = {text.get_text(): text.get_color() for text in ax.texts}
-    assert colors["0.00"] == "white"
-    assert colors["0.67"] == "black"
+def test_rows_of_few_pairs_are_pale():
+    ds = recording([0] * 11, [1] * 10)
+    (image,) = tl.plot_action_transitions(ds).images
+    assert image.get_alpha().tolist() == [[1, 1], [0.35, 0.35]]
+    for options in ({"normalize": False}, {"alpha": 1.0}):
+        ax = tl.plot_action_transitions(ds, **options)
+        assert np.ndim(ax.images[0].get_alpha()) == 0
+        assert "pale" not in ax.get_title()
+
+
+def test_numbers_are_read_on_their_cells():
+    ds = recording([0, 0] + [1, 0] * 10, [2, 0])
+    colors = {text.get_text(): text.get_color() for text in tl.plot_action_transitions(ds).texts}
+    assert (colors["0.09"], colors["0.91"]) == ("white", "black")
+    row = [t.get_color() for t in tl.plot_action_transitions(ds).texts if t.get_position()[1] == 2]
+    assert row == ["black"] * 3  # pale on white
+    with plt.style.context("dark_background"):
+        row = [t.get_color() for t in tl.plot_action_transitions(ds).texts if t.get_position()[1] == 2]
+    assert row == ["white"] * 3
 
 
 def test_counts(ds):
@@ -53,7 +67,7 @@ def test_counts(ds):
     np.testing.assert_array_equal(matrix, want["count"].values)
     assert bar_of(ax).get_ylabel() == "pairs"
     assert {text.get_text() for text in ax.texts} == {"0", "1", "2"}
-    assert "grey" not in ax.get_title()
+    assert "nothing followed" not in ax.get_title()
     once = tl.plot_action_transitions(recording([0, 1]), normalize=False)
     assert {text.get_text() for text in once.texts} == {"0", "1"}
 

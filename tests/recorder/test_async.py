@@ -11,6 +11,7 @@ from chunks import after, assert_holds, make_chunk, make_step
 import trajlab as tl
 import trajlab.block.read
 import trajlab.recorder.session
+import trajlab.recorder.stream
 
 pytestmark = pytest.mark.usefixtures("small_blocks")
 
@@ -165,12 +166,12 @@ def test_recording_copies_nothing_to_the_host(home, monkeypatch):
 
 def test_only_flags_are_copied_where_episodes_are_counted(monkeypatch):
     copied = []
-    for module in (trajlab.block.read, trajlab.recorder.session):
+    for module in (trajlab.block.read, trajlab.recorder.session, trajlab.recorder.stream):
         monkeypatch.setattr(module, "to_host", lambda array: copied.append(np.asarray(array)) or copied[-1])
     recorder = tl.Recorder(max_episodes=10_000)
     for start in range(0, 60, 5):
         recorder.record(jax.block_until_ready(make_chunk(range(start, start + 5), home="jax")))
-        jax.block_until_ready([flags for _, flags in recorder._session._arriving])
+        jax.block_until_ready([flags for _, flags in recorder._session._arrivals._waiting])
     assert not recorder.is_full
     assert {array.dtype for array in copied} == {np.dtype(np.uint8)}
     assert sum(array.nbytes for array in copied) == 60 * 3

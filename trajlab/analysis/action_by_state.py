@@ -20,10 +20,10 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.components import Component, components_of
 from trajlab.analysis.discrete import as_discrete, discrete_kind, require_few
-from trajlab.analysis.grid import MAX_PLACES, BinsArgument, Grid, make_grid, report_nan
+from trajlab.analysis.grid import BinsArgument, Grid, make_grid, report_nan
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.counting import ValueCounter
+from trajlab.analysis.kernels.counting import MAX_PLACES, ValueCounter
 from trajlab.analysis.kernels.held_rows import HeldRows, PlaceCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.analysis.kernels.moments import Moments

@@ -14,6 +14,7 @@ from trajlab.analysis.common import (
     inner_dims,
     made_by,
     require_free_dims,
+    steps_number,
     title_of,
     whole_number,
 )
@@ -118,6 +119,7 @@ def check_entropy_options(per: Any, window: Any, by: str | None, groups: Any) ->
 
 def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups, window: int = 1) -> xr.Dataset:
     """Return `action_entropy` at each step of the field called `name` for groups that were made already."""
+    window = steps_number("window", window, Cells.of(ds), least=1)
     counted = count_steps(ds, name, groups, "action_entropy")
     if window > 1 and len(counted.counts):
         counted = _pooled(counted, np.sort(ds[TIME].values), window)

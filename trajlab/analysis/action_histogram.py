@@ -19,7 +19,8 @@ from trajlab.analysis.common import (
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.counting import BinCounter, RangeFinder, ValueCounter, as_edges, bin_middles, even_edges
+from trajlab.analysis.kernels.bins import BinCounter, RangeFinder, as_edges, bin_middles, even_edges
+from trajlab.analysis.kernels.counting import MAX_PLACES, ValueCounter
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
@@ -178,6 +179,9 @@ def _count_bins(
     ds: xr.Dataset, name: str, groups: Groups, bins: Any
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
+    places = groups.size * component_count(ds[name].variable)
+    if isinstance(bins, int | np.integer) and int(bins) * max(places, 1) > MAX_PLACES:
+        raise ValueError(f"bins={bins!r}; expected at most {MAX_PLACES:,} counts of all groups and components together")
     edges = _edges(ds, name, bins)
     counter = BinCounter(edges, groups.size, component_count(ds[name].variable))
     alive = AliveRows.of(ds, name)

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from trajlab.analysis.common import evenly_spread, field_of, made_by
+from trajlab.analysis.choice import chosen_places
+from trajlab.analysis.common import field_of, made_by
 from trajlab.analysis.episode_values import episode_values
 from trajlab.analysis.labels import LabelsArgument, check_labels
-from trajlab.dataset.views import unknown_episode
 from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, LENGTH, RETURN, SORT_ATTR, TIME
 
@@ -84,7 +84,9 @@ def order_of(ds: xr.Dataset, sort: Any, episodes: Any) -> tuple[np.ndarray, xr.D
     """Return the positions of the episodes asked for, sorted, and what all are sorted by, (episode,)."""
     key = ds[EPISODE] if sort is None else _key(ds, sort)
     order = np.arange(len(key)) if sort is None else _ascending(key.values)
-    return order[_chosen(ds[EPISODE].values[order], episodes)], key
+    if episodes is not None:
+        order = order[np.unique(chosen_places(ds[EPISODE].values[order], episodes))]
+    return order, key
 
 
 def _key(ds: xr.Dataset, sort: Any) -> xr.DataArray:
@@ -109,24 +111,3 @@ def _ascending(values: np.ndarray) -> np.ndarray:
     ranks[~missing] = np.unique(present.astype(str) if present.dtype.kind == "O" else present, return_inverse=True)[1]
     ranks[missing] = len(values)
     return np.argsort(ranks, kind="stable")
-
-
-def _chosen(numbers: np.ndarray, episodes: Any) -> np.ndarray:
-    """Return the places of the episodes asked for among their numbers, ascending."""
-    if episodes is None:
-        return np.arange(len(numbers))
-    problem = f"episodes={episodes!r}; expected how many to take, or a list of their numbers"
-    is_list = isinstance(episodes, Iterable) and not isinstance(episodes, str) and getattr(episodes, "ndim", 1) > 0
-    wanted = np.asarray(list(episodes) if is_list else episodes)
-    if wanted.ndim > 1 or (wanted.size and wanted.dtype.kind not in "iu"):
-        mend = ": ds['episode'][flags]" if wanted.dtype.kind == "b" and wanted.ndim else ""
-        raise TypeError(problem + mend)
-    if not wanted.ndim:
-        count = int(wanted)
-        if count < 0:
-            raise ValueError(problem)
-        return evenly_spread(len(numbers), count)
-    unknown = wanted[~np.isin(wanted, numbers)]
-    if len(unknown):
-        raise unknown_episode(int(unknown[0]), numbers)
-    return np.flatnonzero(np.isin(numbers, wanted))

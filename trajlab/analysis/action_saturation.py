@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.bounds import Bounds, PerComponent, as_attr, find_bounds
+from trajlab.analysis.bounds import Bounds, PerComponent, as_attr, find_bounds, is_unbounded
 from trajlab.analysis.common import (
     as_rows,
     field_of,
@@ -78,7 +78,7 @@ def action_saturation(
         ends in `tanh` may come as near as it likes and never reach it: 0.01 or so.
     executed : str, optional
         A field of the same shape: the action that the environment really took. The result then has `clipped` and
-        `mean_difference`.
+        `mean_difference`, and where neither bound is given or known these only.
     by, groups
         As in `action_histogram`.
 
@@ -90,7 +90,8 @@ def action_saturation(
         ``"inside"`` and ``"high"``. With `executed` also, dims (by, ...): `clipped`, the share of transitions where the
         two differ by more than `tolerance`, in the coarser of their dtypes; and `mean_difference`, the mean of their
         absolute difference, both float64. The attributes have the bounds and the tolerance. A NaN is on no side, and
-        makes `mean_difference` NaN; the attribute `num_nan` and a warning say how many there are.
+        makes `mean_difference` NaN; the attribute `num_nan` and a warning say how many there are (of differences where
+        there are no bounds).
 
     Raises
     ------
@@ -99,8 +100,9 @@ def action_saturation(
     TypeError
         When a field does not hold numbers.
     ValueError
-        When a bound is neither given nor known, bounds leave nothing between them, `executed` has another shape,
-        `groups` does not fit, or a dim of the field has a name that the result uses itself.
+        When a bound is neither given nor known (with `executed` both may be so), bounds leave nothing between them,
+        `executed` has another shape, `groups` does not fit, or a dim of the field has a name that the result uses
+        itself.
 
     Examples
     --------
@@ -129,18 +131,25 @@ def grouped_saturation(
     """Return `action_saturation` of the field called `name` for groups that were made already."""
     require_numeric(ds[name].variable, name, WHAT)
     require_free_dims(ds, name, (*groups.dims, *SATURATION_NAMES), WHAT)
+    has_bounds = executed is None or limits.low is not None or limits.high is not None or not is_unbounded(ds, name)
+    if not has_bounds:
+        limits = limits._replace(low=-np.inf, high=np.inf)
     bounds = find_bounds(ds, name, *limits, WHAT)
     if executed is not None:
         _check_executed(ds, name, executed)
-    sides, differences = _count(ds, name, groups, bounds, executed)
-    counts = sides.result()
-    with np.errstate(invalid="ignore"):
-        share = counts / counts.sum(axis=-1, keepdims=True)
-    arrays = {COUNT: counts, SHARE: share}
+    sides, differences = _count(ds, name, groups, bounds if has_bounds else None, bounds.tolerance, executed)
+    arrays: dict[str, np.ndarray] = {}
+    attrs: dict[str, Any] = {NUM_NAN_ATTR: (differences if sides is None else sides).num_nan}
+    if sides is not None:
+        counts = arrays[COUNT] = sides.result()
+        with np.errstate(invalid="ignore"):
+            arrays[SHARE] = counts / counts.sum(axis=-1, keepdims=True)
+        attrs |= {"low": as_attr(bounds.low), "high": as_attr(bounds.high)}
+    attrs["tolerance"] = as_attr(bounds.tolerance)
     if executed is not None:
         arrays[CLIPPED], arrays[MEAN_DIFFERENCE] = differences.result()
-    attrs = {NUM_NAN_ATTR: sides.num_nan} | {key: as_attr(values) for key, values in bounds._asdict().items()}
-    return _labelled(ds, name, groups, arrays, attrs | ({} if executed is None else {"executed": executed}))
+        attrs["executed"] = executed
+    return _labelled(ds, name, groups, arrays, attrs)
 
 
 def _check_executed(ds: xr.Dataset, name: str, executed: str) -> None:
@@ -154,20 +163,21 @@ def _check_executed(ds: xr.Dataset, name: str, executed: str) -> None:
 
 
 def _count(
-    ds: xr.Dataset, name: str, groups: Groups, bounds: Bounds, executed: str | None
-) -> tuple[SideCounter, DifferenceCounter]:
-    """Go through all transitions once."""
-    sides = SideCounter(*bounds.inner(ds[name].dtype), groups.size)
-    differences = DifferenceCounter(bounds.tolerance, groups.size)
+    ds: xr.Dataset, name: str, groups: Groups, bounds: Bounds | None, tolerance: np.ndarray, executed: str | None
+) -> tuple[SideCounter | None, DifferenceCounter]:
+    """Go through all transitions once; without bounds nothing is on a side."""
+    sides = None if bounds is None else SideCounter(*bounds.inner(ds[name].dtype), groups.size)
+    differences = DifferenceCounter(tolerance, groups.size)
     alive = AliveRows.of(ds, name)
     fields = [name, *([] if executed is None else [executed]), *groups.fields, *alive.needed]
     for batch in iter_flat(ds, fields):
         dead = alive.missing(batch, batch.values[name].shape)
         values, group = as_rows(batch.values[name]), groups.index(batch)
-        sides.add(values, group, dead)
+        if sides is not None:
+            sides.add(values, group, dead)
         if executed is not None:
             differences.add(values, as_rows(batch.values[executed]), group, dead)
-    if sides.num_nan:
+    if sides is not None and sides.num_nan:
         warn_user(
             f"{WHAT}: {sides.num_nan} values of {name!r} are NaN and on no side; attrs['num_nan'] has their number"
         )
@@ -196,5 +206,6 @@ def _labelled(
         of_side = (SIDE,) if values.ndim == 3 else ()
         dims = (*groups.dims, *inner_dims(ds, name), *of_side)
         variables[key] = (dims, values.reshape((*lead, *values.shape[2:])), said[key])
-    coords = {**inner_coords(ds, name), **groups.coords(), SIDE: (SIDE, list(SIDES))}
+    coords = {**inner_coords(ds, name), **groups.coords()}
+    coords |= {SIDE: (SIDE, list(SIDES))} if COUNT in arrays else {}
     return xr.Dataset(variables, coords, made_by(ds, WHAT, name) | attrs)

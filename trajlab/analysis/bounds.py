@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.fields import component_count, has_own_name
+from trajlab.errors import has_bool
 from trajlab.names import EPISODE
 
 PerComponent = float | int | Sequence[Any] | np.ndarray
@@ -53,12 +54,21 @@ def find_bounds(ds: xr.Dataset, name: str, low: Any, high: Any, tolerance: Any, 
     return bounds
 
 
+def is_unbounded(ds: xr.Dataset, name: str) -> bool:
+    """Say whether a field has transitions, and its attributes tell of neither bound."""
+    return ds.sizes[EPISODE] > 0 and _known(ds, name, "low") is None and _known(ds, name, "high") is None
+
+
+def _known(ds: xr.Dataset, name: str, key: str) -> Any:
+    variable = ds.variables[name]
+    return variable.attrs.get(key) if has_own_name(variable, name) else None  # arithmetic keeps attributes
+
+
 def _bound(ds: xr.Dataset, name: str, key: str, given: Any, what: str) -> np.ndarray:
     """Return one bound (component,), as float64."""
     if given is not None:
         return _per_component(ds, name, key, given)
-    variable = ds.variables[name]
-    known = variable.attrs.get(key) if has_own_name(variable, name) else None  # arithmetic keeps attributes
+    known = _known(ds, name, key)
     sign = "-" if key == "low" else ""
     if known is None and not ds.sizes[EPISODE]:
         known = float(f"{sign}inf")  # there is nothing to count, and a recorder that was off knows no space
@@ -79,6 +89,8 @@ def _per_component(ds: xr.Dataset, name: str, key: str, value: Any) -> np.ndarra
         values = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{key}={value!r}; expected a number, or {count} of them") from error
+    if has_bool(value) and ds.variables[name].dtype != bool:
+        raise ValueError(f"{key}={value!r}; expected a number, or {count} of them")
     if values.ndim and values.shape not in (shape, (count,)):
         raise ValueError(
             f"{key} has the shape {values.shape}, and the components of {name!r} {shape}; expected a number for each "

@@ -13,7 +13,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.dataset.windows import is_windows
-from trajlab.errors import require_text
+from trajlab.errors import is_bool, require_text
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -79,17 +79,38 @@ def is_blank(ds: xr.Dataset) -> bool:
     return not ds.sizes[EPISODE] and not field_names(ds)
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """Return the argument called `name` as an int; raise where it is no whole number, or below the least."""
+MOST_STEPS = 10_000
+"""An argument that counts steps may be as large as this where no episode is so long."""
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return the argument called `name` as an int; raise where it is no whole number, or not within least and most."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
-    if number is None or isinstance(value, bool | np.bool_):
+    if number is None or is_bool(value):
         raise TypeError(f"{name}={value!r}; expected a whole number, at least {least}")
     if number < least:
         raise ValueError(f"{name}={value!r}; expected at least {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}={value!r}; expected at most {most:,}")
     return number
+
+
+def steps_number(name: str, value: Any, cells: Cells, least: int = 0) -> int:
+    """Return the argument called `name` as an int, a number of steps that an episode may have."""
+    number = whole_number(name, value, least)
+    check_steps(f"{name}={value!r}", number, cells)
+    return number
+
+
+def check_steps(given: str, number: int, cells: Cells) -> None:
+    """Raise ValueError where a number of steps, `given` so, is neither that of an episode nor within `MOST_STEPS`."""
+    longest = int(cells.labels.max(initial=-1)) + 1
+    if number > max(longest, MOST_STEPS):
+        most = max(longest, MOST_STEPS)
+        raise ValueError(f"{given}; expected at most {most:,} steps: the longest episode here has {longest:,}")
 
 
 def evenly_spread(total: int, count: int) -> np.ndarray:

@@ -61,7 +61,7 @@ class ConditionReader:
         self._ds, self._condition, self._what = ds, condition, what
         self._num_nan = 0
         self._name = self._field_of(ds, condition) if isinstance(condition, str) else _HELD
-        self._whole = self._evaluated(_of_no_episode(ds)) if callable(condition) else self._given(ds)
+        self._whole = self._evaluated(_unread(ds)) if callable(condition) else self._given(ds)
         variable = self._whole.variables[self._name]
         self.dims = tuple(map(str, variable.dims[2:]))
         self.shape = variable.shape[2:]
@@ -120,7 +120,15 @@ class ConditionReader:
 
     def _evaluated(self, part: xr.Dataset) -> xr.Dataset:
         """Return what a function makes of a part."""
-        array = self._condition(part)
+        try:
+            array = self._condition(part)
+        except (IndexError, KeyError) as error:
+            if isinstance(error, KeyError) and f"index '{EPISODE}'" not in str(error):
+                raise
+            raise ValueError(
+                f"{self._what} looks for an episode by its place or number ({error}), but is called with some of the "
+                "episodes at a time; expected a function that gives a bool for each step of each, ('episode', 'time')"
+            ) from error
         if not isinstance(array, xr.DataArray):
             raise TypeError(f"{self._what} returned {type(array).__name__}; expected a DataArray of bools")
         return _alone(part, self._fitted(part, array))
@@ -130,6 +138,9 @@ class ConditionReader:
         for dim in (EPISODE, TIME):
             if dim not in array.dims:
                 raise ValueError(f"{self._what} has dims {array.dims}; expected ('episode', 'time', ...)")
+            if dim in array.indexes and not array.indexes[dim].is_unique:
+                twice = array.indexes[dim][array.indexes[dim].duplicated()][0]
+                raise ValueError(f"{self._what} has several values at {dim}={twice}; expected one")
             labels = ds[dim].values
             if dim not in array.indexes:
                 if len(array[dim]) != len(labels):
@@ -172,11 +183,13 @@ def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:
     return xr.Dataset({_HELD: array.variable}, coords)
 
 
-def _of_no_episode(ds: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset without its episodes; nothing is read, which files may refuse where nothing is left."""
-    empty = ds.isel({EPISODE: slice(0, 0)})
-    fields = {name: v for name, v in empty.variables.items() if is_per_transition(v)}
-    return empty.assign({name: v.copy(data=np.zeros(v.shape, v.dtype)) for name, v in fields.items()})
+def _unread(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset of at most one episode, with ones in its fields: it has all dims, and nothing of it is read."""
+    first = ds.isel({EPISODE: slice(0, 1)})
+    fields = {name: v for name, v in first.variables.items() if is_per_transition(v)}
+    return first.assign(
+        {name: v.copy(data=np.broadcast_to(np.ones((), v.dtype), v.shape)) for name, v in fields.items()}
+    )
 
 
 def named_conditions(conditions: Any) -> tuple[dict[str, Any], bool]:

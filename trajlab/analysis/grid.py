@@ -12,7 +12,8 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import Numbers
-from trajlab.analysis.kernels.counting import RangeFinder, as_edges, bin_index, bin_middles, even_edges
+from trajlab.analysis.kernels.bins import BinFinder, RangeFinder, as_edges, bin_middles, even_edges, whole_edges
+from trajlab.analysis.kernels.counting import MAX_PLACES
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
@@ -21,8 +22,6 @@ from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_B
 
 AXIS_NAMES = ((X_BIN, X_BIN_LEFT, X_BIN_RIGHT), (Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT))
 """The dim of each axis, and the coordinates of its edges."""
-MAX_PLACES = 2**26
-"""More counts than this, in all groups together, are no table to look at."""
 
 Bins = int | np.integer | Numbers | None
 """Of one axis: a number of bins, edges, or None for a default."""
@@ -53,6 +52,10 @@ class Axis:
         """Number of bins."""
         return len(self.edges) - 1
 
+    @functools.cached_property
+    def _finder(self) -> BinFinder:
+        return BinFinder(self.edges)
+
     def places(self, batch: FlatBatch) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Return the bin of each transition (M,), and which have NaN or lie outside, None where none does."""
         values = self.component.values(batch)
@@ -63,10 +66,10 @@ class Axis:
                 return place, None, None
             return np.where(missing[:, 0], 0, place), missing[:, 0], None
         values = as_rows(values)[:, 0].astype(np.float64)
-        if not values.size or (values.min() >= self.edges[0] and values.max() <= self.edges[-1]):
-            return bin_index(values, self.edges), None, None
+        if self._finder.holds(values):
+            return self._finder.find(values), None, None
         nan, inside = np.isnan(values), (values >= self.edges[0]) & (values <= self.edges[-1])
-        return bin_index(np.where(inside, values, self.edges[0]), self.edges), nan, ~inside & ~nan
+        return self._finder.find(np.where(inside, values, self.edges[0])), nan, ~inside & ~nan
 
     def coords(self, names: tuple[str, str, str]) -> dict[str, Any]:
         """Return the coordinates of its dim: the middle (or the value) of each bin, and its edges."""
@@ -200,6 +203,8 @@ def _one(given: Any, bins: Any, count: int) -> Any:
     if given is None:
         return None
     if isinstance(given, int | np.integer) and not isinstance(given, bool) and given > 0:
+        if given > MAX_PLACES:
+            raise ValueError(f"bins={bins!r}; expected at most {MAX_PLACES:,} in all")
         return int(given)
     edges = as_edges(given)
     if edges is None:
@@ -246,6 +251,4 @@ def _axis(component: Component, kind: str | None, ends: tuple[Any, Any], bins: i
         values = np.arange(count).astype(np.uint64 if kind == "u" and largest >= 2**63 else np.int64)
         values += values.dtype.type(smallest)
         return Axis(component, smallest - 0.5 + np.arange(count + 1.0), values, kind)
-    width = -(-count // bins)  # as many whole numbers in each bin: else some would hold one more than others
-    bins = -(-count // width)
-    return Axis(component, even_edges(smallest - 0.5, smallest + width * bins - 0.5, bins))
+    return Axis(component, whole_edges(smallest, largest, bins))

@@ -23,10 +23,12 @@ def check_labels(labels: Any) -> dict[Any, str] | None:
     TypeError
         When `labels` is a single text, or has no order.
     ValueError
-        When a key of a mapping is neither a whole number nor a text, or one of two equal ones.
+        When there is no label, or a key of a mapping is neither a whole number nor a text, or one of two equal ones.
     """
     if labels is None:
         return None
+    if isinstance(labels, Mapping | list | tuple) and not len(labels):
+        raise ValueError(f"labels={labels!r} names nothing; expected a name for each value, or None for no names")
     if isinstance(labels, Mapping):
         keys = [_key(value) for value in labels]
         if len(set(keys)) < len(keys) or len({type(key) for key in keys}) > 1:

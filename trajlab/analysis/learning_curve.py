@@ -15,7 +15,7 @@ from trajlab.analysis.kernels.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.survival import check_confidence
 from trajlab.dataset.fields import as_text, final_names
 from trajlab.dataset.schema import validate
-from trajlab.errors import check_option, require_text, unknown_name, warn_user
+from trajlab.errors import check_option, is_bool, require_text, unknown_name, warn_user
 from trajlab.names import (
     COMPLETE,
     ENV,
@@ -35,6 +35,8 @@ from trajlab.names import (
     Incomplete,
     N,
 )
+
+MOST_RESAMPLES = 1_000_000
 
 
 class Interval(NamedTuple):
@@ -142,10 +144,12 @@ def prepare_curve(
 
 
 def _check_drawing(num_resamples: Any, rng: Any) -> None:
-    is_number = isinstance(num_resamples, numbers.Integral) and not isinstance(num_resamples, bool)
-    if not is_number or num_resamples < 1:
-        raise ValueError(f"num_resamples={num_resamples!r}; expected a whole number of at least 1, such as 1000")
-    if not isinstance(rng, np.random.Generator | numbers.Integral):
+    is_number = isinstance(num_resamples, numbers.Integral) and not is_bool(num_resamples)
+    if not is_number or not 1 <= num_resamples <= MOST_RESAMPLES:
+        raise ValueError(
+            f"num_resamples={num_resamples!r}; expected a whole number from 1 to {MOST_RESAMPLES:,}, such as 1000"
+        )
+    if not isinstance(rng, np.random.Generator | numbers.Integral) or is_bool(rng):
         raise TypeError(f"rng={rng!r}; expected a seed, or a generator of NumPy's: np.random.default_rng(0)")
     if isinstance(rng, numbers.Integral) and rng < 0:
         raise ValueError(f"rng={rng!r}; expected a seed of at least 0")

@@ -105,7 +105,7 @@ def grouped_milestones(ds: xr.Dataset, first: FirstTimes, text: str, groups: Gro
     }
     time = (TIME, np.arange(steps), ds[TIME].attrs)
     left_out = int((~seen).sum())
-    attrs = made_by(ds, "milestones", text) | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    attrs = made_by(ds, "milestones", text) | {LEFT_OUT_ATTR: left_out}
     return xr.Dataset(variables, {TIME: time, **groups.coords(), **first.coords}, attrs)
 
 

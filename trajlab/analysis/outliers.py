@@ -11,6 +11,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.tables import return_columns
 from trajlab.dataset.schema import require_whole, validate
+from trajlab.errors import is_bool
 from trajlab.names import COMPLETE, EPISODE, LEFT_OUT_ATTR, LENGTH
 
 MIN_EPISODES = 8
@@ -103,7 +104,7 @@ def outliers(
 
 
 def _check_threshold(threshold: Any) -> None:
-    if not isinstance(threshold, numbers.Real) or not float(threshold) > 0:
+    if not isinstance(threshold, numbers.Real) or is_bool(threshold) or not float(threshold) > 0:
         raise ValueError(f"threshold={threshold!r}; expected a number above 0, such as 3.5")
 
 

@@ -1,6 +1,5 @@
 """How a field is distributed, and how that drifts over time or training."""
 
-import numpy as np
 import xarray as xr
 
 from trajlab.analysis.action_histogram import DEFAULT_BINS, find_range, grouped_histogram
@@ -9,7 +8,7 @@ from trajlab.analysis.discrete import discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.grouping.training import group_ends, make_fine_groups
-from trajlab.analysis.kernels.counting import even_edges
+from trajlab.analysis.kernels.bins import whole_edges
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.names import FIRST, LAST, TIME
 
@@ -39,7 +38,7 @@ def state_histogram(
         What the distribution drifts over: ``"time"``, ``"iteration"``, or whatever `action_histogram` takes as `by`.
     bins : int or sequence of float, optional
         As in `action_histogram`: 50 by default, and a value for each integer, bool or text. Integers that span more
-        than 1,024 come in bins, too.
+        than 1,024 come in bins, too, at most 50 that each span equally many.
     groups : int, sequence or mapping, optional
         As in `action_histogram`, but that by default each number is a group where there are up to 40, and more are cut
         into 40 ranges of about equal weight: so that each has as many transitions, or episodes, as the next.
@@ -79,6 +78,6 @@ def grouped_state_histogram(ds: xr.Dataset, name: str, groups: Groups, bins: int
     if bins is None and discrete_kind(ds, name) in ("i", "u"):
         smallest, largest = find_range(ds, name)
         if largest - smallest >= MAX_RANGE:
-            bins = np.asarray(even_edges(smallest, largest, DEFAULT_BINS))
+            bins = whole_edges(int(smallest), int(largest), DEFAULT_BINS)
     result = grouped_histogram(ds, name, groups, bins, what=WHAT)
     return result.assign_coords(group_ends(groups))

@@ -11,6 +11,7 @@ from trajlab.analysis.common import made_by
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.dataset.schema import validate
+from trajlab.errors import is_bool
 from trajlab.names import (
     DONE,
     END_REASON,
@@ -92,7 +93,7 @@ def survival(
 
 def check_confidence(confidence: Any) -> None:
     """Raise ValueError unless a level of confidence is between 0 and 1."""
-    if not isinstance(confidence, numbers.Real) or not 0 < float(confidence) < 1:
+    if not isinstance(confidence, numbers.Real) or is_bool(confidence) or not 0 < float(confidence) < 1:
         raise ValueError(f"confidence={confidence!r}; expected a level between 0 and 1, such as 0.95")
 
 
@@ -161,5 +162,5 @@ def _labelled(
     }
     time = np.arange(values.shape[1])
     coords = {TIME: (TIME, time, {"long_name": "time since the start", "units": "steps"}), **groups.coords()}
-    attrs = made_by(ds, "survival", LENGTH) | {"horizon": horizon} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    attrs = made_by(ds, "survival", LENGTH) | {"horizon": horizon, LEFT_OUT_ATTR: left_out}
     return xr.Dataset(variables, coords, attrs)

@@ -151,20 +151,27 @@ def host_append(
 
     Returns the chunk's bytes of flags (T, width) where the flags live on the host, else None.
     """
-    flags = None
-    if layout.flags_home == "host":
-        single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
-        mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
-        flags = flag_bytes(single, layout.flag_slots, mask, np)
-        if chunk.places is not None:
-            full = np.full((1, layout.width), NOT_RECORDED)
-            full[:, chunk.places] = flags
-            flags = full
-        if chunk.marks is not None:
-            flags[0] |= chunk.marks
+    fields, flags = host_rows(chunk, layout, is_step=is_step)
+    if flags is not None:
         arrays[-1][row : row + len(flags)] = flags
-    for array, x in zip(arrays, chunk.fields, strict=False):
-        rows = _as_rows(x, chunk, layout.axes, is_step)
+    for array, rows in zip(arrays, fields, strict=False):
         where = slice(None) if chunk.places is None else chunk.places
         array[row : row + len(rows), where] = rows
     return flags
+
+
+def host_rows(chunk: Chunk, layout: Layout, *, is_step: bool) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return what a chunk writes into the host arrays of a layout, as `device_rows` does; fields may be views."""
+    fields = [_as_rows(x, chunk, layout.axes, is_step) for x in chunk.fields]
+    if layout.flags_home != "host":
+        return fields, None
+    single = tuple(_as_rows(x, chunk, layout.axes, is_step) for x in chunk.flags)
+    mask = None if chunk.mask is None else _as_rows(chunk.mask, chunk, layout.axes, is_step)
+    flags = flag_bytes(single, layout.flag_slots, mask, np)
+    if chunk.places is not None:
+        full = np.full((1, layout.width), NOT_RECORDED)
+        full[:, chunk.places] = flags
+        flags = full
+    if chunk.marks is not None:
+        flags[0] |= chunk.marks
+    return fields, flags

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -289,6 +290,13 @@ class Log:
     def view(self, rows: int, lock: Any) -> LogView:
         """Return the first `rows` rows for reading."""
         return LogView(self.layout, tuple(block for block in self.blocks if block.start < rows), rows, lock)
+
+    def release(self, row: int, held: Sequence[LogView]) -> None:
+        """Give up the blocks whose rows all lie before `row`; keep the memory of those that no view reads."""
+        done = [block for block, following in itertools.pairwise(self.blocks) if following.start <= row]
+        in_use = {id(block) for view in held for block in view.blocks}
+        self.blocks = self.blocks[len(done) :]
+        self._spare += [block for block in done if id(block) not in in_use]
 
     def clear(self, held: Sequence[LogView]) -> None:
         """Forget all rows; keep the memory of blocks that none of the `held` views reads."""

@@ -11,9 +11,9 @@ from trajlab.block.append import Chunk, device_rows, put_rows
 from trajlab.block.layout import GAP, RESET, Layout
 from trajlab.block.placement import automatic, shardings_of
 from trajlab.buffer.carry import Buffer
-from trajlab.buffer.lead_in import advance
 from trajlab.capture.fit import Fit
 from trajlab.capture.sources import find_sources, plain_mask
+from trajlab.cell_states import advance
 
 
 def append(

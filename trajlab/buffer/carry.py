@@ -10,7 +10,6 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from trajlab.block.placement import rows_shardings
-from trajlab.buffer.lead_in import first_state
 from trajlab.buffer.spec import MAX_ROWS, Keep, Spec, key_of
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.fit import Fit
@@ -18,6 +17,7 @@ from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.shapes import check_fits_jax
 from trajlab.capture.sources import find_sources
+from trajlab.cell_states import first_state
 from trajlab.dataset.description import rules_of
 from trajlab.errors import check_option
 

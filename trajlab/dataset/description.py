@@ -66,6 +66,18 @@ class Description:
         self._agents = _agents(layout, roles)
         self.rules = rules_of(layout, roles, starts_fresh=starts_fresh)
 
+    def attrs_of(self, name: str) -> dict[str, Any]:
+        """Return what the user, or who made the chunks, says of a field: its units, and further attributes."""
+        return self._labels.attrs_of(name)
+
+    def dims_of(self, name: str) -> tuple[str, ...]:
+        """Return the names of a field's own dims."""
+        return tuple(self._labels.dims[name])
+
+    def coords(self) -> dict[str, Any]:
+        """Return the labels of the fields' own dims, as variables by their names."""
+        return self._labels.coordinates()
+
     def dataset(self, source: Source, *, seen: int, kept: int, evicted: int, unaligned: int) -> xr.Dataset:
         """Return the Dataset of a source's episodes, which says how many rows were seen, kept and evicted."""
         attrs = {

@@ -13,7 +13,7 @@ from trajlab.dataset.flat import read_flat
 from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_variable
 from trajlab.dataset.schema import validate
-from trajlab.errors import FriendlyKeyError
+from trajlab.errors import FriendlyKeyError, is_bool
 
 
 def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
@@ -65,9 +65,11 @@ def episode(ds: xr.Dataset, number: int, *, final: bool = False) -> xr.Dataset:
 def _position(ds: xr.Dataset, number: Any) -> int:
     """Return the position of the episode with a number."""
     try:
-        wanted = operator.index(number.item() if hasattr(number, "item") else number)
+        wanted = None if is_bool(number) else operator.index(number.item() if hasattr(number, "item") else number)
     except (TypeError, ValueError):
-        raise TypeError(f"number={number!r}; expected the number of an episode, an integer") from None
+        wanted = None
+    if wanted is None:
+        raise TypeError(f"number={number!r}; expected the number of an episode, an integer")
     found = np.flatnonzero(ds[names.EPISODE].values == wanted)
     if len(found) != 1:
         raise unknown_episode(wanted, ds[names.EPISODE].values)

@@ -19,7 +19,7 @@ MAX_STRETCH = 6.0
 """A map is not drawn to scale where it would be so many times as long as wide."""
 
 FEW, PALE = 10, 0.35
-"""Where actions are drawn, cells with fewer transitions than this are so opaque only."""
+"""Cells whose action, mean or share is of fewer transitions than this are so opaque only."""
 
 
 def size_of(count: int) -> tuple[float, float]:
@@ -50,14 +50,14 @@ def draw_cells(ax: "matplotlib.axes.Axes", result: xr.Dataset, values: Any, styl
     return mesh
 
 
-def fade(mesh: Any, counts: np.ndarray) -> None:
-    """Make cells with fewer than `FEW` of the counts (x, y) pale."""
-    mesh.set_alpha(np.where(counts < FEW, PALE, 1.0).T)
+def fade(artist: Any, counts: np.ndarray) -> None:
+    """Make cells of fewer than `FEW` pale; counts (row, column) are as the artist has its values."""
+    artist.set_alpha(np.where(counts < FEW, PALE, 1.0))
 
 
-def pale_note(counts: np.ndarray) -> list[str]:
+def pale_note(counts: np.ndarray, what: str = "transitions") -> list[str]:
     """Return what the title says of pale cells, where counts of cells have such."""
-    return [f"pale: fewer than {FEW} transitions"] if ((counts > 0) & (counts < FEW)).any() else []
+    return [f"pale: fewer than {FEW} {what}"] if ((counts > 0) & (counts < FEW)).any() else []
 
 
 def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:

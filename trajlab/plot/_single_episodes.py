@@ -1,34 +1,17 @@
 """Single episodes, drawn faintly behind what was made of all of them."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from trajlab.analysis.alignment.alignments import Alignment
-from trajlab.analysis.common import as_rows, evenly_spread
+from trajlab.analysis.common import as_rows
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.views import unknown_episode
 from trajlab.names import EPISODE
 from trajlab.plot import _style
-
-
-def choose_episodes(ds: xr.Dataset, episodes: Any) -> np.ndarray:
-    """Return positions along `episode` of those to draw singly."""
-    if isinstance(episodes, int | np.integer):
-        if episodes < 0:
-            raise ValueError(f"episodes={episodes}; expected how many to draw, a list of their numbers, or False")
-        return evenly_spread(ds.sizes[EPISODE], int(episodes))
-    numbers = list(episodes) if isinstance(episodes, Iterable) and not isinstance(episodes, str) else [episodes]
-    if not all(isinstance(number, int | np.integer) for number in numbers):
-        raise TypeError(f"episodes={episodes!r}; expected how many to draw, or a list of their numbers")
-    labels = np.asarray(numbers, np.int64)
-    places = ds.indexes[EPISODE].get_indexer(labels)
-    if (places < 0).any():
-        raise unknown_episode(int(labels[places < 0][0]), ds[EPISODE].values)
-    return places
 
 
 def single_lines(

@@ -1,6 +1,6 @@
 """Means of a continuous action over the bins of a state: lines over one component, maps over two."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -10,6 +10,12 @@ from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import MEAN, STD, X_BIN, N
 from trajlab.plot import _grid, _legend, _panels, _style, _text
 from trajlab.plot._strip import draw_counts, split_strip
+
+if TYPE_CHECKING:
+    import matplotlib.axes
+
+DIVERGING = "coolwarm"
+"""Its middle, a light grey, stands out from bright and dark grounds."""
 
 
 def draw_lines(
@@ -61,15 +67,39 @@ def draw_maps(
     means = np.ma.masked_invalid(_panels.by_panel(result[MEAN], groups, inner, _grid.DIMS))
     counts = _panels.by_panel(result[N].broadcast_like(result[MEAN]), groups, inner, _grid.DIMS)
     labels = _text.axis_labels(ds, name)
-    style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, kwargs)
+    style = _style.merged(QuadMesh, {"rasterized": True}, kwargs)
     for number, ax in enumerate(panels.axes):
         component = number % len(labels)
-        scale = _grid.with_scale(style, means[component :: len(labels)])
-        mesh = _grid.draw_cells(ax, result, means[number], scale)
+        same = slice(component, None, len(labels))
+        firm = counts[same] >= (1 if "alpha" in kwargs else _grid.FEW)
+        mesh = _grid.draw_cells(ax, result, means[number], _scaled(ax, style, means[same], firm))
         is_last = number == len(panels.axes) - 1
         if len(labels) > 1 or is_last:
-            panels.root.colorbar(mesh, ax=ax if len(labels) > 1 else panels.axes, label=f"mean of {labels[component]}")
+            has_own = len(labels) > 1
+            bar = panels.root.colorbar(mesh, ax=ax if has_own else panels.axes, extend=_beyond(mesh, means[same]))
+            _text.write_bar_label(panels, bar, f"mean of {labels[component]}", of_all=not has_own)
         if "alpha" not in kwargs:
-            _grid.fade(mesh, counts[number])
+            _grid.fade(mesh, counts[number].T)
     _grid.label_axes(panels, result)
     return _grid.pale_note(counts) if "alpha" not in kwargs else []
+
+
+def _scaled(ax: "matplotlib.axes.Axes", style: dict[str, Any], means: Any, firm: np.ndarray) -> dict[str, Any]:
+    """Return keyword arguments with colours that span the means of `firm` cells, of all where none is.
+
+    Where nothing else is asked for and means have both signs, the middle of a diverging map is 0.
+    """
+    firm = firm & ~np.ma.getmaskarray(means)
+    spanned = means[firm] if firm.any() else means
+    is_open = not style.keys() & {"cmap", "norm", "vmin", "vmax"}
+    if is_open and spanned.count() and spanned.min() < 0 < spanned.max():
+        most = float(abs(spanned).max())
+        return {"cmap": DIVERGING, "vmin": -most, "vmax": most, **style}
+    return _grid.with_scale({"cmap": _style.viridis(ax), **style}, spanned)
+
+
+def _beyond(mesh: Any, means: Any) -> str:
+    """Return at which ends of the colour bar there are means beyond it."""
+    low, high = mesh.get_clim()
+    is_below, is_above = bool((means < low).any()), bool((means > high).any())
+    return "both" if is_below and is_above else "min" if is_below else "max" if is_above else "neither"

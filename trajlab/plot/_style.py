@@ -23,6 +23,9 @@ SHAPES = (("", "-", ""), ("s", "--", "////"), ("D", ":", "...."))
 """Marker, line style and hatch that go with the colours; the second and third where the colours are used again."""
 MAX_KINDS = len(CYCLE) * len(SHAPES)
 
+BRIGHTNESS = np.array([0.299, 0.587, 0.114])
+"""How much red, green and blue add to how bright a colour looks."""
+
 MAX_PANELS = 24
 PANEL = (3.4, 2.3)
 """Inches of one of several panels."""
@@ -198,15 +201,20 @@ def some_components(inner: Mapping[Any, int]) -> dict[str, list[int]]:
     return dict(reversed(chosen.items()))
 
 
-def is_dark(ax: "matplotlib.axes.Axes") -> bool:
-    """Say whether the ground of the Axes is dark."""
+def ground_of(ax: "matplotlib.axes.Axes") -> np.ndarray:
+    """Return red, green and blue of the ground of the Axes, that of the figure where theirs is seen through."""
     from matplotlib.colors import to_rgba
 
     *rgb, alpha = to_rgba(ax.get_facecolor())
     if alpha < 0.5:
         root: Any = ax.get_figure(root=True)
         rgb = list(to_rgba(root.get_facecolor())[:3])
-    return float(np.dot(rgb, (0.299, 0.587, 0.114))) < 0.5
+    return np.array(rgb)
+
+
+def is_dark(ax: "matplotlib.axes.Axes") -> bool:
+    """Say whether the ground of the Axes is dark."""
+    return float(ground_of(ax) @ BRIGHTNESS) < 0.5
 
 
 def cycle(ax: "matplotlib.axes.Axes") -> tuple[str, ...]:

@@ -258,6 +258,15 @@ def write_xlabel(ax: "matplotlib.axes.Axes", label: str, share: float = 1.0) -> 
     ax.set_xlabel(_wrapped([label], share * _width(ax) / 72, points_of("axes.labelsize")))
 
 
+def write_bar_label(panels: Panels, bar: Any, label: str, *, of_all: bool = True) -> None:
+    """Write a label beside a colour bar, of all panels or of a single one, broken where it is longer than the bar."""
+    height = size_of(panels.axes[0])[1] / 72
+    if panels.figure is not None:
+        rows = 1 if of_all else -(-len(panels.axes) // panels.columns)
+        height = (panels.figure.get_figheight() - (1.2 if len(panels.axes) == 1 else 1.7)) / rows
+    bar.set_label(_wrapped([label], height, points_of("axes.labelsize")))
+
+
 def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:
     """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
     root: Any = ax.get_figure(root=True)

@@ -50,7 +50,8 @@ def plot_action_by_state(
     as a line, with plus and minus the standard deviation as a band. A strip beneath shows the number of transitions.
 
     Of two: a map in which the most frequent action of each bin has its colour (the first, where several are as
-    frequent), or the mean of a continuous action. Bins with fewer than 10 transitions are pale, and those without any
+    frequent), or the mean of a continuous action, from blue over grey at 0 to red where there are means of both signs.
+    Bins with fewer than 10 transitions are pale, and the colours of means span those of the others. Bins without any
     have the colour of the ground.
 
     There is a panel for each group and component of the action; only lines of several groups share one. Where there are
@@ -173,7 +174,7 @@ def _draw_most_frequent(
     for ax, values, n in zip(panels.axes, most, totals, strict=True):
         mesh = _grid.draw_cells(ax, result, values, style)
         if "alpha" not in kwargs:
-            _grid.fade(mesh, n)
+            _grid.fade(mesh, n.T)
     _grid.label_axes(panels, result)
     pale = _grid.pale_note(totals) if "alpha" not in kwargs else []
     return [Patch(color=color) for color in colors], ["; ".join(["the most frequent action", *pale])]

@@ -133,7 +133,8 @@ def _draw(
         return
     for ax, image, units in zip(panels.axes, images, component_units(ds, name), strict=True):
         label = _text.with_units(title_of(ds, name), units)
-        bar = panels.root.colorbar(image, ax=ax, label=_text.safe(label) if panels.figure is not None else "")
+        bar = panels.root.colorbar(image, ax=ax)
+        _text.write_bar_label(panels, bar, "" if panels.figure is None else label, of_all=False)
         _text.plain_numbers(bar.ax.yaxis)
 
 
@@ -145,7 +146,7 @@ def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[st
     given: Any = kwargs.get("cmap")
     if given is None and texts is not None and len(texts) <= MAX_COLORS:
         given = ListedColormap(_style.cycle(ax)[: len(texts)])
-    given = "viridis" if given is None else given
+    given = _style.viridis(ax) if given is None else given
     cmap = matplotlib.colormaps[given] if isinstance(given, str) else given
     return (
         {"cmap": cmap}
@@ -163,8 +164,8 @@ def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str
         _legend.write_legend(panels, [Patch(color=color) for color in colors], texts, title)
         return
     step = -(-len(texts) // MAX_NAMED)
-    label = "" if panels.figure is None else _text.safe(title)
-    bar = panels.root.colorbar(image, ax=panels.axes, label=label, ticks=np.arange(0, len(texts), step))
+    bar = panels.root.colorbar(image, ax=panels.axes, ticks=np.arange(0, len(texts), step))
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else title)
     bar.ax.set_yticklabels([_text.safe(_text.shortened(text, LETTERS)) for text in texts[::step]])
     bar.ax.minorticks_off()
 

@@ -121,14 +121,13 @@ def _draw(
 
     lengths = result[RUN_LENGTH].values
     edges = np.append(0.5, lengths + 0.5)  # between lengths that were seen the share is that of the longer one
-    style = _style.merged(QuadMesh, {"cmap": "viridis"} | ({} if "norm" in kwargs else {"vmin": 0, "vmax": 1}), kwargs)
+    defaults = {"cmap": _style.viridis(panels.axes[0])} | ({} if "norm" in kwargs else {"vmin": 0, "vmax": 1})
+    style = _style.merged(QuadMesh, defaults, kwargs)
     rows = np.arange(result.sizes[VALUE])
     shares = np.ma.masked_invalid(at_least(counts))
     texts = _panels.value_texts(panels.axes[0], result[N])
     maps = []
     for number, ax in enumerate(panels.axes):
-        if _style.is_dark(ax):
-            ax.set_facecolor("0.35")  # the shares of the longest runs are as dark
         maps.append(ax.pcolormesh(edges, np.append(-0.5, rows + 0.5), shares[number], **style))
         points = float(np.clip(0.8 * _text.size_of(ax)[1] / len(rows), *DOT))
         dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": points, "color": "white"}
@@ -136,7 +135,8 @@ def _draw(
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))
-    panels.root.colorbar(maps[0], ax=panels.axes, label="" if panels.figure is None else SHARE_TEXT)
+    bar = panels.root.colorbar(maps[0], ax=panels.axes)
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else SHARE_TEXT)
     for number, ax in enumerate(panels.axes):
         is_left = panels.is_left(number)
         _text.label_rows(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 WIDTH = 0.8
 """Of a bar, where the next one is 1 apart."""
-COLORS = {"low": 0, "high": 5}
-"""Which colours of the cycle the sides have; what is inside is grey."""
+COLORS = {"low": 0, "high": 5, CLIPPED: 2}
+"""Which colours of the cycle bars have; those of what is inside are grey."""
 
 
 def plot_action_saturation(
@@ -38,12 +38,13 @@ def plot_action_saturation(
     """Draw `action_saturation`: how often an action is at its low bound, inside, and at its high bound, stacked.
 
     Without `by` there is a bar for each component. With it each component has a panel, and each group a bar. With
-    `executed` a diamond stands at `clipped`; `mean_difference`, in other units, is not drawn.
+    `executed` a diamond stands at `clipped`, or where there are no bounds a bar of its own. `mean_difference`, in other
+    units, is not drawn.
 
     Parameters
     ----------
     ds, field, low, high, tolerance, executed, by, groups
-        As in `action_saturation`. The names of groups come with the number of transitions.
+        As in `action_saturation`. The names of groups come with the number of transitions, where there are bounds.
     ax : Axes or sequence of Axes, optional
         One, or with `by` one per component; without, a figure is made.
     **kwargs
@@ -69,52 +70,59 @@ def plot_action_saturation(
         _style.check_panels(ds, name, len(titles))
     result = grouped_saturation(ds, name, chosen, Limits(low, high, tolerance), other)
     panels = _style.make_panels(len(titles) if by is not None else 1, ax, mend=_style.select_mend(ds, name))
-    counts, share, clipped = _bars(result, chosen, inner_dims(ds, name))
+    bars, counts = _bars(result, chosen, inner_dims(ds, name))
     handles: dict[str, Any] = {}
     for number, ax_ in enumerate(panels.axes):
-        if not counts[number].any():
+        shares = {key: values[number] for key, values in bars.items()}
+        if not any(np.isfinite(values).any() for values in shares.values()):
             _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
             continue
-        names = titles if by is None else _legend.group_labels(chosen, counts[number].sum(axis=-1))
-        handles = _draw(ax_, names, share[number], None if clipped is None else clipped[number], kwargs)
-        _label(panels, number, title_of(ds, name) if by is None else _legend.groups_title(chosen, "transitions"))
+        totals = None if counts is None else counts[number].sum(axis=-1)
+        handles = _draw(ax_, titles if by is None else _legend.group_labels(chosen, totals), shares, kwargs)
+        what = None if counts is None else "transitions"
+        _label(panels, number, title_of(ds, name) if by is None else _legend.groups_title(chosen, what))
     if handles:
-        total = counts.sum(axis=tuple(range(counts.ndim - 1)))
-        texts = [f"{side} ({number:,})" for side, number in zip(SIDES, total, strict=True)]
-        texts = texts if panels.figure is not None else [*SIDES]  # Axes given are narrow
-        _legend.write_legend(panels, [*handles.values()], [*texts, CLIPPED][: len(handles)])
+        texts = dict.fromkeys(handles, "")
+        if counts is not None and panels.figure is not None:  # Axes given are narrow
+            total = counts.sum(axis=tuple(range(counts.ndim - 1)))
+            texts |= {side: f" ({number:,})" for side, number in zip(SIDES, total, strict=True)}
+        _legend.write_legend(panels, [*handles.values()], [f"{key}{count}" for key, count in texts.items()])
     _panels.write_names(panels, titles, _title_lines(title_of(ds, name), result, chosen))
     return panels.result()
 
 
 def _bars(
     result: xr.Dataset, groups: Groups, inner: tuple[str, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return count and share (panel, bar, side) and `clipped` (panel, bar), None where there is none."""
+) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    """Return the shares (panel, bar) of each side, as far as they are known, and of what was clipped; and the counts.
+
+    These are (panel, bar, side), None where there are no bounds.
+    """
 
     def bars(key: str, last: tuple[str, ...]) -> np.ndarray:
         values = _panels.by_component(result[key], groups, inner, last)
         return values if groups.dims else values.swapaxes(0, 1)  # without groups each component is a bar
 
-    return bars(COUNT, (SIDE,)), bars(SHARE, (SIDE,)), bars(CLIPPED, ()) if CLIPPED in result else None
+    counts = bars(COUNT, (SIDE,)) if COUNT in result else None
+    shares = {} if counts is None else dict(zip(SIDES, np.moveaxis(bars(SHARE, (SIDE,)), -1, 0), strict=True))
+    return shares | ({CLIPPED: bars(CLIPPED, ())} if CLIPPED in result else {}), counts
 
 
 def _draw(
-    ax: "matplotlib.axes.Axes",
-    names: list[str],
-    share: np.ndarray,
-    clipped: np.ndarray | None,
-    kwargs: dict[str, Any],
+    ax: "matplotlib.axes.Axes", names: list[str], shares: dict[str, np.ndarray], kwargs: dict[str, Any]
 ) -> dict[str, Any]:
-    """Draw shares (bar, side) one on the other, and marks (bar,), sideways where names are long; return the artists."""
+    """Draw shares (bar,) one on the other, sideways where names are long, and what was clipped; return the artists."""
     from matplotlib.patches import Rectangle
 
     beside = 0.62 * _text.points_of("ytick.labelsize") * max(map(len, names))
     sideways = _text.needs_sideways(ax, names) and beside < 0.6 * _text.size_of(ax)[0]
-    places, below = np.arange(len(share)), np.zeros(len(share))
+    places, below = np.arange(len(names)), np.zeros(len(names))
+    marks = shares.get(CLIPPED) if len(shares) > 1 else None
     handles: dict[str, Any] = {}
-    for side, height in zip(SIDES, np.nan_to_num(share).T, strict=True):
-        inside = side not in COLORS
+    for side, share in shares.items():
+        if share is marks:
+            continue
+        height, inside = np.nan_to_num(share), side not in COLORS
         look = {"color": _style.neutral(ax), "alpha": 0.25} if inside else {"color": _style.cycle(ax)[COLORS[side]]}
         style = _style.merged(Rectangle, {"width": WIDTH, "linewidth": 0, **look}, kwargs)
         if sideways:
@@ -122,11 +130,11 @@ def _draw(
         else:
             handles[side] = ax.bar(places, height, bottom=below, **style)
         below = below + height
-    if clipped is not None:
+    if marks is not None:
         style = {"color": ax.xaxis.label.get_color(), "markeredgecolor": ax.get_facecolor(), "markersize": 7}
-        at = (clipped, places) if sideways else (places, clipped)
+        at = (marks, places) if sideways else (places, marks)
         (handles[CLIPPED],) = ax.plot(*at, linestyle="none", marker="D", zorder=4, clip_on=False, **style)
-    ends = -0.5 - (1 - WIDTH) / 2, len(share) - 0.5 + (1 - WIDTH) / 2
+    ends = -0.5 - (1 - WIDTH) / 2, len(names) - 0.5 + (1 - WIDTH) / 2
     if sideways:
         ax.set_ylim(*ends[::-1])
         _text.label_rows(ax, places, names)
@@ -153,10 +161,11 @@ def _label(panels: _style.Panels, number: int, label: str) -> None:
 
 def _title_lines(title: str, result: xr.Dataset, chosen: Groups) -> list[str]:
     """Return what is drawn, between which bounds, of how many transitions."""
-    low, high, tolerance = (result.attrs[key] for key in ("low", "high", "tolerance"))
+    low, high, tolerance = (result.attrs.get(key) for key in ("low", "high", "tolerance"))
     bounds = f"its bounds {low:g} and {high:g}" if isinstance(low, float) and isinstance(high, float) else "its bounds"
+    what = f"{title} at {bounds}" if COUNT in result else f"{title} other than {result.attrs['executed']}"
     lines = [
-        f"{title} at {bounds}" + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
+        what + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
         f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}",
     ]
     return lines + _text.not_shown(result.attrs) + _legend.left_out(chosen)

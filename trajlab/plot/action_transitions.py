@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, NEXT_VALUE, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _grid, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -36,7 +36,8 @@ def plot_action_transitions(
     """Draw `action_transitions` as a matrix: a row for each action, a column for the next one.
 
     One panel for each group and component, all in the colours of one bar. Where there is room the numbers stand in
-    the cells. A row of an action that nothing followed is grey: it has no probabilities.
+    the cells. Rows of probabilities of fewer than 10 pairs are pale, and that of an action that nothing followed has
+    the colour of the ground: it has none.
 
     Parameters
     ----------
@@ -74,12 +75,16 @@ def plot_action_transitions(
         for variable in (result[COUNT], drawn)
     )
     if counts.any():
-        _draw(panels, matrices, drawn, kwargs)
+        is_faded = normalize and "alpha" not in kwargs
+        _draw(panels, matrices, drawn, counts.sum(axis=-1) if is_faded else None, kwargs)
     else:
         for ax_ in panels.axes:
             _text.write_empty(ax_, "no pairs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     pairs = counts.sum(axis=(-2, -1)).tolist()
-    lines = _title(title_of(ds, name), result, pairs, matrices) + _legend.left_out(chosen)
+    lines = _title(title_of(ds, name), result, pairs)
+    if counts.any() and normalize:
+        lines += _notes(counts.sum(axis=-1), "alpha" not in kwargs)
+    lines += _text.not_shown(result.attrs) + _legend.left_out(chosen)
     if panels.figure is None and counts.any():
         lines.append(f"colour: {_text.label_of(drawn)}")
     _panels.write_names(panels, names, lines, [_text.plural(count, "pair") for count in pairs])
@@ -91,11 +96,17 @@ def _size(count: int) -> tuple[float, float]:
     return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
-def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwargs: dict[str, Any]) -> None:
-    """Draw matrices (panel, value, next value) of `drawn` in one scale of colours, and name rows and columns."""
+def _draw(
+    panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, pairs: np.ndarray | None, kwargs: dict[str, Any]
+) -> None:
+    """Draw matrices (panel, value, next value) of `drawn` in one scale of colours, and name rows and columns.
+
+    Where the number of pairs (panel, value) is given, rows of few are pale.
+    """
     from matplotlib.image import AxesImage
 
-    defaults: dict[str, Any] = {"cmap": "viridis", "aspect": "auto", "interpolation": "nearest", "origin": "upper"}
+    defaults: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "origin": "upper"}
+    defaults["cmap"] = _style.viridis(panels.axes[0])
     if "norm" not in kwargs:
         defaults |= {"vmin": 0, "vmax": float(np.nanmax(matrices))}
     style = _style.merged(AxesImage, defaults, kwargs)
@@ -103,12 +114,15 @@ def _draw(panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, kwar
     places = np.arange(len(texts))
     images = []
     for ax, matrix in zip(panels.axes, matrices, strict=True):
-        ax.set_facecolor("0.6")  # seen where there is no probability
         images.append(ax.imshow(matrix, **style))
         ax.grid(visible=False)
-    bar = panels.root.colorbar(images[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(images[0], ax=panels.axes)
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis)
+    if pairs is not None:
+        for image, count in zip(images, pairs, strict=True):
+            _grid.fade(image, np.broadcast_to(count[:, np.newaxis], matrices.shape[1:]))
     _label(panels, drawn, places, texts)
     for ax, image in zip(panels.axes, images, strict=True):
         _write_numbers(ax, image, "{:,.0f}" if drawn.dtype.kind == "i" else "{:.2f}")
@@ -138,17 +152,26 @@ def _write_numbers(ax: "matplotlib.axes.Axes", image: Any, form: str) -> None:
     points = min(0.85 * width / matrix.shape[1] / (0.62 * longest), 0.6 * height / matrix.shape[0], LARGEST)
     if points < SMALLEST:
         return
-    colors = image.to_rgba(matrix)
+    colors = image.to_rgba(matrix, alpha=image.get_alpha())
+    bright = (colors[..., 3:] * colors[..., :3] + (1 - colors[..., 3:]) * _style.ground_of(ax)) @ _style.BRIGHTNESS
     for row, column in zip(*np.nonzero(np.isfinite(matrix)), strict=True):
-        is_bright = float(np.dot(colors[row, column, :3], (0.299, 0.587, 0.114))) > 0.5
-        style = {"color": "black" if is_bright else "white", "fontsize": points, "ha": "center", "va": "center"}
+        style = {
+            "color": "black" if bright[row, column] > 0.5 else "white",
+            "fontsize": points,
+            "ha": "center",
+            "va": "center",
+        }
         ax.text(column, row, texts[row][column], **style)
 
 
-def _title(title: str, result: xr.Dataset, pairs: list[int], matrices: np.ndarray) -> list[str]:
-    """Return the lines over the plot."""
+def _title(title: str, result: xr.Dataset, pairs: list[int]) -> list[str]:
+    """Return what is drawn, and of how many pairs and episodes."""
     counted = f"{_text.plural(pairs[0], 'pair')} in" if len(pairs) == 1 else "pairs in"
-    lines = [f"{title} and the next one: {counted} {_text.count_text(result.attrs)}"]
-    if any(pairs) and np.isnan(matrices).any():
-        lines.append("grey: nothing followed")
-    return lines + _text.not_shown(result.attrs)
+    return [f"{title} and the next one: {counted} {_text.count_text(result.attrs)}"]
+
+
+def _notes(pairs: np.ndarray, is_faded: bool) -> list[str]:
+    """Return what the title says of rows (panel, value) of few pairs, and of none."""
+    notes = _grid.pale_note(pairs, "pairs") if is_faded else []
+    notes += [] if pairs.all() else ["no colour: nothing followed"]
+    return ["; ".join(notes)] if notes else []

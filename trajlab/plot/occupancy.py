@@ -86,6 +86,7 @@ def _draw(panels: _style.Panels, result: xr.Dataset, drawn: xr.DataArray, maps: 
     style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, kwargs)
     style = _grid.with_scale(style, maps, lowest=0)
     meshes = [_grid.draw_cells(ax, result, values, style) for ax, values in zip(panels.axes, maps, strict=True)]
-    bar = panels.root.colorbar(meshes[0], ax=panels.axes, label="" if panels.figure is None else _text.label_of(drawn))
+    bar = panels.root.colorbar(meshes[0], ax=panels.axes)
+    _text.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
         _text.plain_numbers(bar.ax.yaxis, whole=drawn.name == COUNT)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from trajlab.analysis.choice import chosen_places
 from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
 from trajlab.dataset.fields import field_names
 from trajlab.names import CUT, EPISODE, FINAL_KNOWN, TERMINATED, TIME, TRUNCATED
 from trajlab.plot import _grid, _legend, _style, _text
 from trajlab.plot._path_points import END, START, Points, final_of, read_points
-from trajlab.plot._single_episodes import choose_episodes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -75,7 +75,7 @@ def plot_path(
     labels = [x, y, *([color] if _is_component(ds, color) else [])]
     ds, components = components_of(ds, labels, "plot_path")
     place, shade = components[:2], components[2] if len(components) > 2 else None
-    which = choose_episodes(ds, DEFAULT_EPISODES if episodes is None else episodes)
+    which = chosen_places(ds[EPISODE].values, DEFAULT_EPISODES if episodes is None else episodes)
     part = ds.isel({EPISODE: which})
     points = read_points(part, place, shade)
     panels = _style.make_panels(1, ax)
@@ -85,7 +85,8 @@ def plot_path(
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
             title = _text.time_label(ds[TIME]) if shade is None else _text.with_units(shade.title, shade.units)
-            beside = panels.root.colorbar(bar, ax=ax_, label=title)
+            beside = panels.root.colorbar(bar, ax=ax_)
+            _text.write_bar_label(panels, beside, title)
             if shade is None and "norm" not in kwargs:
                 _text.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()

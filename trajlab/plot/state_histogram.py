@@ -111,7 +111,7 @@ def _draw(
     given = dict(kwargs)
     if "norm" not in given:  # by their square root, as most shares are far below the largest
         given["norm"] = PowerNorm(0.5, given.pop("vmin", 0), given.pop("vmax", float(np.nanmax(shares))))
-    style = _style.merged(QuadMesh, {"cmap": "viridis", "rasterized": True}, given)
+    style = _style.merged(QuadMesh, {"cmap": _style.viridis(panels.axes[0]), "rasterized": True}, given)
     along = places.left, places.right
     if places.labels is not None:
         along = places.middle - 0.5, places.middle + 0.5

@@ -14,15 +14,28 @@ from trajlab.analysis.alignment.argument import (
     trace_groups,
     traced_field,
 )
+from trajlab.analysis.choice import chosen_places
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.state_trace import DEFAULT_QUANTILES, grouped_trace
 from trajlab.dataset.fields import component_units
 from trajlab.dataset.windows import as_steps
-from trajlab.names import ALIGN_ATTR, LAG, LEFT_OUT_ATTR, MEAN, NUM_TRANSITIONS_ATTR, QUANTILE, QUANTILES, STD, TIME, N
+from trajlab.names import (
+    ALIGN_ATTR,
+    EPISODE,
+    LAG,
+    LEFT_OUT_ATTR,
+    MEAN,
+    NUM_TRANSITIONS_ATTR,
+    QUANTILE,
+    QUANTILES,
+    STD,
+    TIME,
+    N,
+)
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._single_episodes import choose_episodes, single_lines
+from trajlab.plot._single_episodes import single_lines
 from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
@@ -87,7 +100,7 @@ def plot_state_trace(
     ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
     chosen = trace_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
-    singles = choose_episodes(ds, episodes)
+    singles = chosen_places(ds[EPISODE].values, 0 if episodes is False else episodes)
     result = grouped_trace(ds, name, chosen, quantiles, alignment).assign_attrs(attrs)
     panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trajlab.capture.convention import Convention
 from trajlab.check import FindingName
+from trajlab.names import At
 
 
 class Rows(NamedTuple):
@@ -22,12 +24,15 @@ class Rows(NamedTuple):
     marks : array (N,) uint8
         The mark, reset or gap, that stands before each environment's first cell; 0 for none.
     iteration : int
+    is_step : bool
+        Whether the chunk is one step, arrays (N, ...).
     """
 
     chunk: Any
     mask: np.ndarray | None
     marks: np.ndarray
     iteration: int
+    is_step: bool = False
 
 
 class RowSource(ABC):
@@ -46,12 +51,15 @@ class RowSource(ABC):
         What mends a finding of the self-check, by its name, where that is not an argument of the Recorder.
     num_waiting : int
         Rows that have not been taken.
+    episode_fields : mapping of str to {"first", "last"}
+        Fields that hold one value per episode, where they are recorded under this name.
     """
 
     convention: Convention
     attrs: Mapping[str, Mapping[str, Any]]
     mends: Mapping[FindingName, str]
     num_waiting: int
+    episode_fields: Mapping[str, At] = MappingProxyType({})
 
     @abstractmethod
     def waiting(self) -> Rows | None:

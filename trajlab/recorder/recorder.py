@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from collections.abc import Sequence
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.capture.sources import Sources, find_sources, plain_mask
 from trajlab.check import Finding
+from trajlab.consumers.consumer import Consumer
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.description import EpisodeFields, check_episode_fields
 from trajlab.dataset.labels import Coords, Dims, Units
@@ -22,6 +24,7 @@ from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.calls import as_array, as_iteration, step_mask
+from trajlab.recorder.delivery import Delivery, close_at_exit
 from trajlab.recorder.marks import Mark
 from trajlab.recorder.session import Counters, Options, Session
 from trajlab.recorder.summary import Summary, html_summary, summarise, text_summary
@@ -64,6 +67,12 @@ class Recorder:
     episode_fields : mapping of str to {"first", "last"}, optional
         Fields shown with one value per episode, that of its first or last recorded transition, as variables over
         `episode`: ``{"info.success": "last", "seed": "first"}``. Analyses take those of one number as `by`.
+    retain : bool
+        False keeps no rows but those of episodes under way, where a consumer asks for episodes; without one of these,
+        none. `to_dataset` then raises.
+    consumers : sequence of Consumer
+        What gets the rows, or the episodes that have finished, as they come; `close` closes them, and so does the end
+        of Python.
 
     Raises
     ------
@@ -97,6 +106,8 @@ class Recorder:
         coords: Coords | None = None,
         units: Units | None = None,
         episode_fields: EpisodeFields | None = None,
+        retain: bool = True,
+        consumers: Sequence[Consumer] = (),
     ) -> None:
         for name, value in (("max_episodes", max_episodes), ("num_envs", num_envs)):
             is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -105,12 +116,30 @@ class Recorder:
         self._fields, self._convention, self._envs = parse_fields(fields), as_convention(convention), envs
         self._num_envs = num_envs
         check_episode_fields(episode_fields)
-        self._options = Options(starts_fresh, max_episodes, dims, coords, units, episode_fields, self._exact)
+        self._delivery = Delivery(consumers)
+        if not (retain or consumers):
+            raise ValueError(
+                "retain=False without consumers= would record nothing; expected a consumer, or retain=True"
+            )
+        self._options = Options(
+            starts_fresh,
+            max_episodes,
+            dims,
+            coords,
+            units,
+            episode_fields,
+            self._exact,
+            retain=bool(retain),
+            gives_batches=self._delivery.wants("on_batch"),
+            gives_episodes=self._delivery.wants("on_episodes"),
+        )
         self._enabled, self._closed = enabled, False
         self._lock = threading.RLock()
         self._session: Session | None = None
         self._counters = Counters()
         self._source: RowSource | None = None
+        if consumers:
+            close_at_exit(self)
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
@@ -142,6 +171,7 @@ class Recorder:
         if self._enabled:
             self._check_unattached()
             self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
+            self._delivery.hand_out()
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one step of all environments, or of some.
@@ -171,6 +201,7 @@ class Recorder:
         if self._enabled:
             self._check_unattached()
             self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
+            self._delivery.hand_out()
 
     def mark_reset(self, envs: Any = None) -> None:
         """Say that all or some environments were reset by hand: their next row starts an episode.
@@ -186,7 +217,7 @@ class Recorder:
             When `envs` is out of range, repeats an environment, or is none of these. Before the first chunk
             the number of environments may not be known; then `record` raises.
         """
-        self._pull()
+        self._pull_and_hand_out()
         self._mark(Mark(RESET, envs))
 
     def mark_gap(self, envs: Any = None) -> None:
@@ -202,7 +233,7 @@ class Recorder:
         ValueError, TypeError
             As `mark_reset`.
         """
-        self._pull()
+        self._pull_and_hand_out()
         self._mark(Mark(GAP, envs))
 
     def _mark(self, mark: Mark) -> None:
@@ -258,11 +289,21 @@ class Recorder:
             if session.is_full(counters):
                 self._counters = seen
                 return
-            session.append(
+            captured = session.append(
                 counters, leaves, length, mask=mask, marks=marks, part=part, is_step=is_step, signature=signature
             )
             session.note_iterations(counters.rows, length, iteration, updates)
-            self._counters = seen._replace(rows=counters.rows + length)
+            track = None if captured is None else captured.track
+            self._counters = seen._replace(rows=counters.rows + length, track=track)
+            if captured is not None and captured.time.size:
+                self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, part))
+            self._add_finished()
+
+    def _add_finished(self, *, is_last: bool = False) -> None:
+        """Let the episodes that have finished wait for the consumers."""
+        episodes = None if self._session is None else self._session.finished(self._counters, is_last=is_last)
+        if episodes is not None:
+            self._delivery.add("on_episodes", episodes)
 
     def _check_marks(self, num_envs: int) -> None:
         """Check marks that were given before the number of environments was known; forget one that does not fit."""
@@ -284,7 +325,11 @@ class Recorder:
             is_step=is_step,
             is_partial=is_partial,
         )
-        return Session(plan, self._options, self._lock)
+        options = self._options
+        if self._source is not None:
+            own = {name: at for name, at in self._source.episode_fields.items() if name in plan.chosen}
+            options = options._replace(episode_fields={**own, **(options.episode_fields or {})})
+        return Session(plan, options, self._lock)
 
     def _iteration(self, given: Any, is_step: bool) -> int:
         if given is None:
@@ -315,7 +360,7 @@ class Recorder:
         Raises
         ------
         ValueError
-            When nothing has been recorded.
+            When nothing has been recorded, or nothing is kept (``retain=False``).
 
         Warns
         -----
@@ -323,8 +368,11 @@ class Recorder:
             When the rows do not look like what the convention says; see `check`.
         """
         check_option("incomplete", incomplete, Incomplete)
+        if not self._options.retain:
+            raise ValueError("this Recorder was made with retain=False: its consumers have the rows, it keeps none")
         if not self._enabled:
             return empty_dataset()
+        self._pull_and_hand_out()
         with self._lock:
             self._pull()
             if self._session is None or not self._counters.rows:
@@ -361,12 +409,16 @@ class Recorder:
         """
         with self._lock:
             self._pull()
-            if self._session is None or not self._counters.rows:
+            if self._session is None or not self._counters.rows or not self._options.retain:
                 return []
             return self._session.check(self._counters)
 
     def reset(self) -> None:
-        """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept."""
+        """Forget all that was recorded; Datasets handed out keep theirs. Allocations that none reads are kept.
+
+        Consumers keep what they have got; episodes under way never come.
+        """
+        self._delivery.hand_out()
         with self._lock, uninterrupted():
             self._counters = Counters()
             if self._session is not None:
@@ -375,14 +427,28 @@ class Recorder:
                 self._source.restart()
 
     def close(self) -> None:
-        """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice."""
-        with self._lock:
-            try:
-                self._pull()
-            finally:
-                self._closed = True
-                if self._source is not None:
-                    self._source.stop()
+        """End the recording: later `record` calls raise. What was recorded stays readable. May be called twice.
+
+        Consumers get what is left, and are closed.
+        """
+        try:
+            with self._lock:
+                if self._closed:
+                    return
+                try:
+                    self._pull()
+                finally:
+                    self._closed = True
+                    if self._source is not None:
+                        self._source.stop()
+                    self._add_finished(is_last=True)
+        finally:
+            self._delivery.close()
+
+    def _pull_and_hand_out(self) -> None:
+        """Record the rows that wait in the source, and give the consumers what has come."""
+        self._pull()
+        self._delivery.hand_out()
 
     def _attach(self, source: RowSource) -> Inlet:
         """Do what `attach` says."""
@@ -401,7 +467,7 @@ class Recorder:
                 self._options = self._options._replace(attrs=source.attrs, mends=source.mends)
             else:
                 source.stop()
-            return Inlet(self._lock, self._pull)
+            return Inlet(self._lock, self._pull_and_hand_out)
 
     def _check_unattached(self) -> None:
         if self._source is not None:
@@ -419,7 +485,7 @@ class Recorder:
                 marked = np.flatnonzero(rows.marks == bit)
                 if marked.size:
                     self._mark(Mark(bit, marked))
-            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=False)
+            self._take(rows.chunk, {}, mask=rows.mask, iteration=rows.iteration, envs=None, is_step=rows.is_step)
             self._source.taken()
 
     def _check_open(self) -> None:
@@ -430,7 +496,8 @@ class Recorder:
         """Refuse to be copied or pickled: a recorder holds memory of the device, and a lock."""
         raise TypeError(
             "a Recorder is neither copied nor pickled; keep what it recorded, rec.to_dataset(). Of an environment that "
-            "records itself copy the one within: env.unwrapped"
+            "records itself copy the one within: env.unwrapped. In a configuration that is copied, as managers do with "
+            "theirs, give SharedRecorder(rec) of trajlab.integrations.managers"
         )
 
     def __enter__(self) -> Self:
@@ -440,6 +507,11 @@ class Recorder:
     def __exit__(self, *exception: object) -> None:
         """Close."""
         self.close()
+
+    def __del__(self) -> None:
+        """Close, so that consumers are closed, too."""
+        if "_delivery" in self.__dict__ and self._delivery.wants("close"):
+            self.close()
 
     def __repr__(self) -> str:
         """Return the summary as text."""

@@ -1,8 +1,9 @@
 """One recording: all that the first chunk fixed, and the log that grows from it."""
 
+import bisect
 import dataclasses
+import functools
 import weakref
-from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
@@ -18,9 +19,12 @@ from trajlab.block.read import to_host
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
 from trajlab.check import STRANGE_ACTIONS, Finding, FindingName, find, warn_about
+from trajlab.consumers.consumer import Batch
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
+from trajlab.recorder.captured import Captured, Track, capture
 from trajlab.recorder.marks import Mark, bits_of
+from trajlab.recorder.stream import Arrivals, Stream
 from trajlab.recorder.watch import Watch
 from trajlab.segment import Episodes, RankMap, Segmenter
 
@@ -29,7 +33,8 @@ class Options(NamedTuple):
     """What was asked of a recording.
 
     `exact` makes each block as long as its chunk; `attrs` are attributes of fields, by their names in the chunk;
-    `mends` are those of findings, by their names.
+    `retain` keeps the rows; `gives_batches` and `gives_episodes` say what consumers are to get of them; `mends` are
+    those of findings, by their names.
     """
 
     starts_fresh: bool
@@ -40,6 +45,9 @@ class Options(NamedTuple):
     episode_fields: Any = None
     exact: bool = False
     attrs: Any = None
+    retain: bool = True
+    gives_batches: bool = False
+    gives_episodes: bool = False
     mends: Mapping[FindingName, str] = MappingProxyType({})
 
 
@@ -58,6 +66,8 @@ class Counters(NamedTuple):
         The last row's iteration, None before the first row.
     marks : tuple of Mark
         Marks that wait for the next row, in the order they were given.
+    track : Track or None
+        Where the environments stand behind the rows, where consumers want to know.
     """
 
     rows: int = 0
@@ -65,6 +75,7 @@ class Counters(NamedTuple):
     updates: int = 0
     iteration: int | None = None
     marks: tuple[Mark, ...] = ()
+    track: Track | None = None
 
 
 class Session:
@@ -73,7 +84,7 @@ class Session:
     def __init__(self, plan: Plan, options: Options, lock: Any) -> None:
         """Start a recording; raise where labels do not fit the plan's fields."""
         self.plan, self.fit = plan, Fit(plan)
-        self.max_episodes, self.lock, self._mends = options.max_episodes, lock, options.mends
+        self.options, self.lock = options, lock
         layout = plan.layout
         self.description = Description(
             layout,
@@ -99,10 +110,13 @@ class Session:
         self.views = weakref.WeakSet()
         self.segmenter = Segmenter(self.plan.layout.width, self.description.rules)
         self.iterations: list[tuple[int, int]] = []
-        self._arriving: deque[tuple[int, Any]] = deque()
+        self._arrivals = Arrivals()
         self._is_full = False
-        self._watch = Watch(self.max_episodes or 0, None)
+        self._watch = Watch(self.options.max_episodes or 0, None)
         self.findings: tuple[Finding, ...] = ()
+        options, self._stream = self.options, None
+        if options.gives_episodes or not (options.retain or options.max_episodes is None):
+            self._stream = Stream(self.plan.layout.width, self.description.rules, options.max_episodes)
 
     def marks_before(self, counters: Counters, jumps: bool) -> np.ndarray | None:
         """Return the marks (width,) that stand before the next row, or None where there are none."""
@@ -120,26 +134,29 @@ class Session:
         part: np.ndarray | None,
         is_step: bool,
         signature: Any,
-    ) -> None:
-        """Write a checked chunk behind the rows that `counters` says are stored."""
+    ) -> Captured | None:
+        """Write a checked chunk behind the rows that `counters` says are stored; return it where consumers want it."""
         places, picks = self._places(part)
         device, host = (self._chunk_for(home, leaves, mask, marks, places, picks) for home in get_args(Home))
-        want_flags = self.max_episodes is not None
-        flags = self.log.append(
-            counters.rows,
-            length,
-            device,
-            host,
-            is_step=is_step,
-            want_flags=want_flags,
-            signature=(signature, marks is None, None if places is None else len(places), picks is None),
-        )
-        if want_flags and flags is not None:
-            while self._arriving and self._arriving[-1][0] >= counters.rows:
-                self._arriving.pop()  # of a chunk that was never committed
-            if hasattr(flags, "copy_to_host_async"):
-                flags.copy_to_host_async()
-            self._arriving.append((counters.rows, flags))
+        layout, options = self.plan.layout, self.options
+        captured = None
+        if options.gives_batches:
+            captured = capture(layout, self.description.rules, counters.track, device, host, is_step=is_step)
+        readers = [self._arrivals] if options.retain and options.max_episodes is not None else []
+        readers += [self._stream.arrivals] if self._stream else []
+        if options.retain or readers:
+            flags = self.log.append(
+                counters.rows,
+                length,
+                device,
+                host,
+                is_step=is_step,
+                want_flags=bool(readers),
+                signature=(signature, marks is None, None if places is None else len(places), picks is None),
+            )
+            for reader in readers:
+                reader.add(counters.rows, flags)
+        return captured
 
     def _chunk_for(
         self,
@@ -186,31 +203,25 @@ class Session:
 
     def is_full(self, counters: Counters) -> bool:
         """Say whether the wanted episodes are known to have ended, by the flags that have arrived."""
-        if self.max_episodes is None or self._is_full:
+        if self.options.max_episodes is None or self._is_full:
             return self._is_full
+        if not self.options.retain:
+            return self._stream is not None and self._stream.is_full
         is_news = False
-        while self._arriving:
-            row, flags = self._arriving[0]
-            if row + len(flags) > counters.rows or row != self.segmenter.rows:
-                self._arriving.popleft()
-            elif hasattr(flags, "is_ready") and not flags.is_ready():
-                break
-            else:
-                arrived = to_host(flags)
-                self.segmenter.feed(arrived)
-                self._arriving.popleft()
-                is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
+        while (arrived := self._arrivals.take(self.segmenter.rows, counters.rows)) is not None:
+            self.segmenter.feed(arrived)
+            is_news |= self._watch.concerns(arrived, self.segmenter.num_ends)
         if is_news:
             self._wanted(self.segmenter.table()[0])
         return self._is_full
 
     def _wanted(self, table: Episodes) -> tuple[Episodes, bool]:
         """Return the first episodes to start, as many as are wanted, and whether nothing can change them."""
-        if self.max_episodes is None:
+        if self.options.max_episodes is None:
             return table, False
-        table = table.take(slice(self.max_episodes))
-        self._is_full = len(table.length) == self.max_episodes and bool(table.settled.all())
-        self._watch = Watch.of(table, self.max_episodes, self.segmenter.num_ends, self.plan.layout.width)
+        table = table.take(slice(self.options.max_episodes))
+        self._is_full = len(table.length) == self.options.max_episodes and bool(table.settled.all())
+        self._watch = Watch.of(table, self.options.max_episodes, self.segmenter.num_ends, self.plan.layout.width)
         return table, self._is_full
 
     def dataset(self, counters: Counters, incomplete: str) -> xr.Dataset:
@@ -225,6 +236,53 @@ class Session:
         news = [finding for finding in self.findings if finding.name not in self._warned]
         self._warned |= {finding.name for finding in news}
         warn_about(news)
+        return dataset
+
+    @functools.cached_property
+    def _same(self) -> dict[str, Any]:
+        """What all batches have in common."""
+        fields = [field for field in self.plan.layout.fields if not field.hidden]
+        return {
+            "num_envs": self.plan.layout.width,
+            "moved": frozenset(field.name for field in fields if field.moved),
+            "agents": frozenset(field.name for field in fields if field.agent),
+            "dims": {field.name: self.description.dims_of(field.name) for field in fields},
+            "coords": self.description.coords(),
+            "attrs": {field.name: self.description.attrs_of(field.name) for field in fields},
+        }
+
+    def batch(self, captured: Captured, row: int, iteration: int, part: np.ndarray | None) -> Batch:
+        """Return what consumers get of a chunk whose first row is `row`."""
+        columns, _ = self._places(part)
+        return Batch(
+            fields={name: captured.rows[name] for name in self._same["dims"]},
+            time=captured.time,
+            mask=captured.mask,
+            envs=self.envs if columns is None else self.envs[columns],
+            columns=columns,
+            first_row=row,
+            iteration=iteration,
+            **self._same,
+        )
+
+    def finished(self, counters: Counters, *, is_last: bool = False) -> xr.Dataset | None:
+        """Return the episodes that have finished since the last call, None where there are none.
+
+        With `is_last` all flags are waited for and those under way come, too. Rows that no episode needs any more are
+        given up where they are not retained.
+        """
+        if self._stream is None:
+            return None
+        settled = self._stream.take(counters.rows, is_last=is_last)
+        dataset = None
+        if settled is not None and self.options.gives_episodes:
+            view = self.log.view(counters.rows, self.lock)
+            first = int(settled.episodes.start_row.min())
+            source = Source(view, settled.ranks, settled.episodes, *self._iteration_pairs(first))
+            dataset = self.description.dataset(source, seen=counters.seen, kept=counters.rows, evicted=0, unaligned=0)
+            self.views.add(view)
+        if not self.options.retain:
+            self.log.release(self._stream.needed_row, list(self.views))
         return dataset
 
     def check(self, counters: Counters) -> list[Finding]:
@@ -244,7 +302,7 @@ class Session:
             self.description.rules,
             self.plan.roles,
             reads_actions=reads_actions,
-            mends=self._mends,
+            mends=self.options.mends,
         )
         self.findings = found + stays
 
@@ -257,8 +315,13 @@ class Session:
         view = self.log.view(_rows_needed(table, ranks) if is_final else counters.rows, self.lock)
         while self.iterations and self.iterations[-1][0] >= counters.rows:
             self.iterations.pop()
-        pairs = np.array(self.iterations, np.int64).reshape(-1, 2)
-        return Source(view, ranks, table, pairs[:, 0], pairs[:, 1]), unaligned
+        return Source(view, ranks, table, *self._iteration_pairs()), unaligned
+
+    def _iteration_pairs(self, row: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Return the row from which each iteration holds, and its number, of those that hold from `row` on."""
+        first = max(bisect.bisect_right(self.iterations, row, key=lambda pair: pair[0]) - 1, 0)
+        pairs = np.array(self.iterations[first:], np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""

@@ -38,9 +38,9 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
         ("memory", f"{_bytes_text(held['device'])} on the device, {_bytes_text(held['host'])} on the host"),
         ("blocks", str(len(session.log.blocks))),
     ]
-    if session.max_episodes is not None:
+    if session.options.max_episodes is not None:
         full = "full" if session.is_full(counters) else "not full yet"
-        facts.append(("episodes", f"the first {session.max_episodes} to start; {full}"))
+        facts.append(("episodes", f"the first {session.options.max_episodes} to start; {full}"))
     if closed:
         facts.append(("state", "closed"))
     facts += [("check", str(finding)) for finding in session.findings]

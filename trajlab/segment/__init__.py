@@ -7,6 +7,7 @@ rank and row are the same number.
 
 from trajlab.segment.ranks import RankMap, Span
 from trajlab.segment.segmenter import Segmenter
+from trajlab.segment.settling import Settled, Settling
 from trajlab.segment.table import (
     REASON_CUT,
     REASON_DONE,
@@ -26,6 +27,8 @@ __all__ = [
     "RankMap",
     "Rules",
     "Segmenter",
+    "Settled",
+    "Settling",
     "Span",
     "without_first",
 ]

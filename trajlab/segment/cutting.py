@@ -18,6 +18,34 @@ class Events(NamedTuple):
     bits: np.ndarray
 
 
+class Heads(NamedTuple):
+    """Where each column begins, of which what came before has been dealt with.
+
+    Attributes
+    ----------
+    rank : array (width,) int64
+        The first cell that counts.
+    seen : array (width,) bool
+        Whether an episode that begins there has been seen to.
+    drop : array (width,) int64
+        1 where that cell is no transition, since nothing stands before it, else 0.
+    is_dead : array (width,) bool
+        Where no episode begins before the next mark.
+    """
+
+    rank: np.ndarray
+    seen: np.ndarray
+    drop: np.ndarray
+    is_dead: np.ndarray
+
+    @classmethod
+    def first(cls, width: int, rules: Rules) -> "Heads":
+        """Return the beginning of a recording."""
+        none = np.zeros(width, np.int64)
+        is_seen = rules.starts_fresh and not rules.first_is_transition
+        return cls(none, np.full(width, is_seen), none + rules.drops_first, np.zeros(width, bool))
+
+
 def no_events() -> Events:
     """Return no cells."""
     none = np.zeros(0, np.int64)
@@ -29,10 +57,16 @@ def concatenated(events: tuple[Events, ...]) -> Events:
     return Events(*(np.concatenate(values) for values in zip(*events, strict=True)))
 
 
-def cut(events: Events, counts: np.ndarray, rules: Rules, ranks: RankMap) -> tuple[Episodes, int]:
-    """Return the episodes of columns with so many recorded cells, and how many cells had none before them."""
+def cut(
+    events: Events, counts: np.ndarray, rules: Rules, ranks: RankMap, heads: Heads | None = None
+) -> tuple[Episodes, int]:
+    """Return the episodes of columns with so many recorded cells, and how many cells had none before them.
+
+    They begin with `heads`, by default with the recording.
+    """
     marks, ends = _merged(events, rules.previous_row)
-    return _episodes(_segments(marks, counts, rules.starts_fresh), ends, rules, ranks)
+    segments = _segments(marks, counts, rules, heads or Heads.first(len(counts), rules))
+    return _episodes(segments, ends, rules, ranks)
 
 
 _SHIFT = np.int64(1) << 40
@@ -60,21 +94,26 @@ def _merged(events: Events, previous_row: bool) -> tuple[dict[str, np.ndarray], 
     return marks, {"key": end_key, "bits": end_bits}
 
 
-def _segments(marks: dict[str, np.ndarray], counts: np.ndarray, starts_fresh: bool) -> dict[str, np.ndarray]:
-    """Return the stretches of ranks that no mark parts: key of the first, key past the last, start seen, closed."""
-    first = np.arange(len(counts)) * _SHIFT
-    limit = first + counts
+def _segments(marks: dict[str, np.ndarray], counts: np.ndarray, rules: Rules, heads: Heads) -> dict[str, np.ndarray]:
+    """Return the stretches of ranks that no mark parts.
+
+    Each with the key of its first cell and of that past its last one, whether its start was seen, how many of its
+    cells are dropped, and whether a mark closes it.
+    """
+    column_key = np.arange(len(counts)) * _SHIFT
+    first, limit = column_key + heads.rank, column_key + counts
     inside = marks["key"] < limit[marks["key"] // _SHIFT] if len(marks["key"]) else np.zeros(0, bool)
-    mark_key, seen = marks["key"][inside], marks["is_reset"][inside]
-    plain = first[(counts > 0) & ~np.isin(first, mark_key)]
-    key = np.concatenate([plain, mark_key])
-    seen = np.concatenate([np.full(len(plain), starts_fresh), seen])
+    mark_key, is_reset = marks["key"][inside], marks["is_reset"][inside]
+    plain = np.flatnonzero((first < limit) & ~heads.is_dead & ~np.isin(first, mark_key))
+    key = np.concatenate([first[plain], mark_key])
     order = np.argsort(key)
-    key, seen = key[order], seen[order]
+    seen = np.concatenate([heads.seen[plain], is_reset & (not rules.first_is_transition)])[order]
+    drop = np.concatenate([heads.drop[plain], np.full(len(mark_key), int(rules.drops_first))])[order]
+    key = key[order]
     column = key // _SHIFT
     followed = np.append(column[1:] == column[:-1], False)[: len(key)]
     stop = np.where(followed, np.append(key[1:], 0)[: len(key)], limit[column])
-    return {"start": key, "stop": stop, "seen": seen, "closed": followed}
+    return {"start": key, "stop": stop, "seen": seen, "drop": drop, "closed": followed}
 
 
 def _real_ends(ends: dict[str, np.ndarray], segment: np.ndarray, autoreset: str) -> np.ndarray:
@@ -90,18 +129,26 @@ def _real_ends(ends: dict[str, np.ndarray], segment: np.ndarray, autoreset: str)
     return position % 2 == 0
 
 
+def _within(ends: dict[str, np.ndarray], starts: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return the ends that lie in a segment, and which one; before a column's first there may be some in no one."""
+    segment = np.searchsorted(starts, ends["key"], side="right") - 1
+    inside = segment >= 0
+    inside[inside] = starts[segment[inside]] // _SHIFT == ends["key"][inside] // _SHIFT
+    return {name: values[inside] for name, values in ends.items()}, segment[inside]
+
+
 def _episodes(
     segments: dict[str, np.ndarray], ends: dict[str, np.ndarray], rules: Rules, ranks: RankMap
 ) -> tuple[Episodes, int]:
     """Cut the segments at their ends."""
-    drop = int(rules.drops_first)
+    drop = segments["drop"]
     step = 2 if rules.autoreset == "next_step" else 1
-    segment = np.searchsorted(segments["start"], ends["key"], side="right") - 1
+    ends, segment = _within(ends, segments["start"])
     real = _real_ends(ends, segment, rules.autoreset)
     end_key, end_bits, segment = ends["key"][real], ends["bits"][real], segment[real]
     is_first = np.append(True, segment[1:] != segment[:-1])[: len(segment)]
     after_previous = np.append(0, end_key[:-1] + step)[: len(end_key)]
-    ended_start = np.where(is_first, segments["start"][segment] + drop, after_previous)
+    ended_start = np.where(is_first, segments["start"][segment] + drop[segment], after_previous)
 
     last_end = np.full(len(segments["start"]), -1)
     last_end[segment] = np.arange(len(segment))
@@ -115,7 +162,7 @@ def _episodes(
     length = np.concatenate([end_key + 1, segments["stop"]]) - start
     of = np.concatenate([segment, np.arange(len(segments["start"]))])
     was_first = np.concatenate([is_first, ~has_end])
-    seen = ~was_first | (segments["seen"][of] & (not rules.first_is_transition))
+    seen = ~was_first | segments["seen"][of]
     tail = np.arange(len(start)) >= len(end_key)
     after = start + length
     has_room = after < segments["stop"][of]
@@ -140,7 +187,7 @@ def _episodes(
     ).take(length > 0)
     table = table._replace(start_row=ranks.rows(table.column, table.start))
     table = table.take(np.lexsort((table.column, table.start_row)))
-    return table._replace(number=np.arange(len(table.length))), len(segments["start"]) * drop
+    return table._replace(number=np.arange(len(table.length))), int(drop.sum())
 
 
 def _reasons(bits: np.ndarray, slots: tuple[str, ...]) -> np.ndarray:

@@ -61,7 +61,10 @@ class RankMap:
     @property
     def is_identity(self) -> bool:
         """True where every cell is recorded, so that a rank is a row."""
-        return all(span.offsets is None for span in self.spans)
+        first = self.spans[:1]
+        return all(span.offsets is None for span in self.spans) and all(
+            (span.base == span.start).all() for span in first
+        )
 
     def rows(self, columns: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         """Return the rows of recorded cells, given as columns and ranks, both (M,)."""

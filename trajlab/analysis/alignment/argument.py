@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.analysis.alignment.alignments import Align, Alignment, FromEvent, FromStart, InWindows
 from trajlab.analysis.alignment.fraction import InParts
-from trajlab.analysis.common import field_of, whole_number
+from trajlab.analysis.common import check_steps, field_of, steps_number
 from trajlab.analysis.event_times import event_times
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups, make_groups
@@ -18,7 +18,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_per_transition, is_recorded_bool, resolve_field
 from trajlab.dataset.schema import require_whole
 from trajlab.dataset.windows import as_steps, is_windows
-from trajlab.errors import did_you_mean
+from trajlab.errors import did_you_mean, has_bool
 from trajlab.names import (
     ALIGN_ATTR,
     COMPLETE,
@@ -103,39 +103,43 @@ def _kind_of(ds: xr.Dataset, align: Any) -> str:
 
 def _in_parts(ds: xr.Dataset, name: str, parts: Any) -> tuple[xr.Dataset, Alignment, int]:
     """Return the complete episodes, cut into parts."""
-    number = PARTS if parts is None else whole_number("parts", parts)
+    number = PARTS if parts is None else steps_number("parts", parts, Cells.of(ds), least=1)
     chosen, left_out = _chosen(ds, ds[COMPLETE].values & (ds[LENGTH].values > 0))
     require_whole(chosen, "align='fraction'")
     return chosen, InParts(Cells.of(chosen), number, 0, number, name, AliveRows.of(chosen, name)), left_out
 
 
-def check_window(window: Any) -> tuple[int, int] | None:
+def check_window(window: Any, cells: Cells) -> tuple[int, int] | None:
     """Return how many steps before and after an event are meant; None for the default."""
     if window is None:
         return None
-    try:
-        before, after = (operator.index(steps) for steps in window)
-    except (TypeError, ValueError):
-        before = after = -1
-    if before < 0 or after < 0:
+    steps = _whole_steps(window)
+    if len(steps) != 2 or min(steps) < 0:
         raise ValueError(f"window={window!r}; expected whole steps before and after the event, as in (20, 50)")
-    return before, after
+    check_steps(f"window={window!r}", max(steps), cells)
+    return steps[0], steps[1]
 
 
-def _check_end_window(window: Any) -> int | None:
+def _check_end_window(window: Any, cells: Cells) -> int | None:
     """Return how many steps before the last transition are meant; None for all."""
     if window is None:
         return None
-    try:
-        before, *after = (operator.index(steps) for steps in window)
-    except (TypeError, ValueError):
-        before, after = -1, []
-    if before < 0 or after not in ([], [0]):
+    steps = _whole_steps(window)
+    if len(steps) not in (1, 2) or steps[0] < 0 or any(steps[1:]):
         raise ValueError(
             f"window={window!r}; expected, with align='end', whole steps before the last transition and 0 after it, as "
             "in (20, 0)"
         )
-    return before
+    check_steps(f"window={window!r}", max(steps), cells)
+    return steps[0]
+
+
+def _whole_steps(window: Any) -> list[int]:
+    """Return a window as ints, nothing where it is not of whole numbers."""
+    try:
+        return [] if has_bool(window) else [operator.index(steps) for steps in window]
+    except TypeError:
+        return []
 
 
 def _at_end(ds: xr.Dataset, window: Any) -> tuple[xr.Dataset, Alignment, int]:
@@ -144,7 +148,7 @@ def _at_end(ds: xr.Dataset, window: Any) -> tuple[xr.Dataset, Alignment, int]:
     cells = Cells.of(chosen)
     origin = chosen[LENGTH].values.astype(np.int64) - 1
     first = cells.labels[0] if len(cells.labels) else 0
-    before = _check_end_window(window)
+    before = _check_end_window(window, cells)
     lags = np.arange(min(int(first - origin.max(initial=0)), 0) if before is None else -before, 1)
     return chosen, FromEvent(cells, origin, lags, "steps to the end"), left_out
 
@@ -160,7 +164,7 @@ def _at_event(ds: xr.Dataset, times: np.ndarray, window: Any) -> tuple[xr.Datase
 
 def event_lags(cells: Cells, episodes: np.ndarray, origin: np.ndarray, window: Any) -> np.ndarray:
     """Return the lags of a window; without one at most `WINDOW`, and not beyond what the episodes hold."""
-    given = check_window(window)
+    given = check_window(window, cells)
     if given is not None:
         return np.arange(-given[0], given[1] + 1)
     if not len(origin) or not len(cells.labels):

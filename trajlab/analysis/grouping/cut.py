@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trajlab.errors import unknown_name
+from trajlab.errors import has_bool, unknown_name
 from trajlab.names import END_REASON, END_REASONS
 
 MAX_GROUPS = 8
@@ -59,6 +59,8 @@ def cut_values(
         raise TypeError(f"groups={groups!r}; expected a number of groups, edges, a list of values, or a mapping")
     if is_text:
         return _by_mapping(values, {str(value): value for value in groups}, by)
+    if has_bool(groups):
+        raise ValueError(f"groups={groups!r}; expected at least two ascending numbers as edges of ranges, no bools")
     return _by_edges(values, np.asarray(groups), by)
 
 

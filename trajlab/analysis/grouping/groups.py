@@ -204,7 +204,7 @@ def make_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
         of_episode[~missing] = codes[np.searchsorted(values, present)]
     attrs: dict[str, str | int] = {"long_name": title_of(ds, by), **units_of(ds, by)}
     left_out = int(weights[codes < 0].sum()) + num_missing
-    attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    attrs |= {"groups": text, LEFT_OUT_ATTR: left_out}
     return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
 
 
@@ -249,7 +249,7 @@ def _step_groups(
     left_out: int,
     locate: Callable[[FlatBatch], np.ndarray],
 ) -> Groups:
-    attrs |= {"groups": text} | ({LEFT_OUT_ATTR: left_out} if left_out else {})
+    attrs |= {"groups": text, LEFT_OUT_ATTR: left_out}
     nothing = np.zeros(0, np.int64)
     return Groups(name, labels, nothing, nothing, None, "", attrs, AliveRows(), locate)
 

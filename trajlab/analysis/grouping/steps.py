@@ -11,10 +11,12 @@ import numpy as np
 from trajlab.analysis.grouping.cut import range_labels
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
+from trajlab.errors import has_bool
 
 PHASE = "phase"
 """To group by it is to group by how much of the episode has passed."""
 THIRDS = ("early", "middle", "late")
+MOST_PARTS = 10_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,7 +28,7 @@ class RangeOf:
 
     def __call__(self, batch: FlatBatch) -> np.ndarray:
         """Return the group of each transition (M,), -1 for none."""
-        return self.codes[self.cells.steps_of(batch.time)]
+        return self.codes.take(self.cells.steps_of(batch.time))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,8 +58,8 @@ class PhaseOf:
     @functools.cached_property
     def _first_steps(self) -> list[np.ndarray]:
         """The first step of each episode (episode,) whose middle is not before each end but that of the episode."""
-        never = np.iinfo(np.int64).max
-        steps = [np.ceil(end * self.length - 0.5).astype(np.int64) for end in self.ends if end < 1]
+        never = np.iinfo(np.int32).max
+        steps = [np.ceil(end * self.length - 0.5).astype(np.int32) for end in self.ends if end < 1]
         return [np.where(self.length > 0, step, never) for step in steps]
 
 
@@ -69,12 +71,14 @@ def phase_ends(groups: Any) -> np.ndarray:
     """
     number = len(THIRDS) if groups is None else groups
     if isinstance(number, int | np.integer) and not isinstance(number, bool) and number > 0:
+        if number > MOST_PARTS:
+            raise ValueError(f"groups={groups!r}; by='phase' takes at most {MOST_PARTS:,} parts")
         return np.arange(number + 1) / number
     problem = f"groups={groups!r}; by='phase' takes a number of equal parts, or ascending edges from 0 to 1"
     if isinstance(groups, str | Mapping) or not isinstance(groups, Sequence | np.ndarray):
         raise TypeError(problem)
     ends = np.asarray(groups)
-    if ends.ndim != 1 or len(ends) < 2 or ends.dtype.kind not in "iuf":
+    if ends.ndim != 1 or len(ends) < 2 or ends.dtype.kind not in "iuf" or has_bool(groups):
         raise ValueError(problem)
     if not ((ends >= 0) & (ends <= 1)).all() or not (np.diff(ends) > 0).all():
         raise ValueError(problem)

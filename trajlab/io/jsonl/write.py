@@ -133,7 +133,8 @@ class EpisodesAsLines:
             columns += [_flag_texts(flag, str(reason[e]), is_last) for flag in self._flags]
             columns += [own[name] for name in self._steps]
             text = sealed(self._reset(head)) + b"".join(sealed(self._step(row)) for row in zip(*columns, strict=True))
-            episode_file(directory, number).write_bytes(text)
+            with episode_file(directory, number).open("xb") as file:
+                file.write(text)
 
     def _per_episode(self, part: xr.Dataset, name: str) -> list[bytes]:
         variable = part.variables[name]

@@ -1,0 +1,123 @@
+"""Handing rows and episodes to the consumers: in order, each once, outside of the Recorder's lock."""
+
+import atexit
+import functools
+import threading
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trajlab.consumers.consumer import Consumer, wants
+from trajlab.errors import warn_user
+
+_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def close_at_exit(recorder: Any) -> None:
+    """Close a recorder when Python exits, if it is still there."""
+    _OPEN.add(recorder)
+
+
+@atexit.register
+def _close_all() -> None:
+    for recorder in list(_OPEN):
+        try:
+            recorder.close()
+        except Exception:  # the others are still to be closed
+            traceback.print_exc()
+
+
+class _Item:
+    """One thing to be handed out, and to whom it has not been."""
+
+    def __init__(self, method: str, value: Any, consumers: Sequence[Consumer]) -> None:
+        self.method, self.value, self.left = method, value, deque(consumers)
+
+
+class Delivery:
+    """The consumers of a recorder, and what waits for them.
+
+    Items are added under the Recorder's lock, which fixes their order, and handed out outside of it. An exception of
+    a consumer ends its part only; an interrupt is passed on, and what it has kept back is handed out by the next call.
+    """
+
+    def __init__(self, consumers: Any) -> None:
+        """Take the consumers; raise TypeError where one is none."""
+        if isinstance(consumers, (str, Consumer)) or not isinstance(consumers, Sequence):
+            raise TypeError(f"consumers={consumers!r}; expected a list of consumers")
+        for consumer in consumers:
+            if not isinstance(consumer, Consumer):
+                raise TypeError(
+                    f"consumers= holds {consumer!r}; expected instances of classes derived from trajlab.Consumer"
+                )
+        if len({id(consumer) for consumer in consumers}) < len(consumers):
+            raise ValueError("consumers= holds the same consumer twice; expected each once")
+        self._consumers = list(consumers)
+        self._items: deque[_Item] = deque()
+        self._lock = threading.RLock()
+        self._is_busy = self._is_closing = False
+
+    def wants(self, method: str) -> bool:
+        """Say whether some consumer still at work defines a method."""
+        return any(wants(consumer, method) for consumer in self._consumers)
+
+    def add(self, method: str, value: Any) -> None:
+        """Let a value wait for the consumers that define a method."""
+        self._items.append(_Item(method, value, [one for one in self._consumers if wants(one, method)]))
+
+    def hand_out(self) -> None:
+        """Call the consumers with all that waits; a call from within a consumer leaves that to the one outside."""
+        if not self._items:
+            return
+        with self._lock:
+            if self._is_busy:
+                return
+            self._is_busy = True
+            reports: list[str] = []
+            try:
+                while self._items:
+                    item = self._items[0]
+                    while item.left:
+                        consumer = item.left.popleft()
+                        if any(one is consumer for one in self._consumers):
+                            self._call(consumer, functools.partial(getattr(consumer, item.method), item.value), reports)
+                    self._items.popleft()
+            finally:
+                self._is_busy = False
+            for report in reports:
+                warn_user(report)
+            if self._is_closing:
+                self.close()
+
+    def close(self) -> None:
+        """Close each consumer, once, behind all that waits; from within a consumer, when the call outside is done."""
+        self.hand_out()
+        with self._lock:
+            self._is_closing = self._is_busy
+            if self._is_busy:
+                return
+            reports: list[str] = []
+            while self._consumers:
+                consumer = self._consumers.pop(0)
+                _try(consumer, "close", consumer.close, reports)
+            for report in reports:
+                warn_user(report)
+
+    def _call(self, consumer: Consumer, call: Callable[[], None], reports: list[str]) -> None:
+        """Call a consumer; one that raises is closed and called no more."""
+        if not _try(consumer, "", call, reports):
+            self._consumers = [one for one in self._consumers if one is not consumer]
+            _try(consumer, "close", consumer.close, reports)
+
+
+def _try(consumer: Consumer, method: str, call: Callable[[], None], reports: list[str]) -> bool:
+    """Make a call; note the report of an exception and return whether there was none."""
+    try:
+        call()
+    except Exception:
+        what = "failed when it was closed" if method else "failed; it gets no more, the recording goes on"
+        reports.append(f"the consumer {consumer!r} {what}\n{traceback.format_exc()}")
+        return False
+    return True
