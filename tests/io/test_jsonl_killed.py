@@ -36,7 +36,7 @@ def check(path):
 @pytest.mark.slow
 def test_what_was_written_before_a_kill_is_read(tmp_path):
     rng = np.random.default_rng(0)
-    ways = ["consumed", "wrapped", "wrapped", "wrapped"] * (MOMENTS // 4)
+    ways = ["consumed"] * 2 + ["wrapped"] * (MOMENTS - 2)
     moments = [f"{way}:{rng.uniform(0, 0.3)}:{tmp_path / str(n)}" for n, way in enumerate(ways)]
     subprocess.run([sys.executable, WRITING, *moments], check=True, stderr=subprocess.DEVNULL, timeout=120)
     total = {"wrapped": 0, "consumed": 0}
