@@ -1,9 +1,11 @@
 """Recorder terms of mjlab and Isaac Lab: every step is one transition, whatever is reset when."""
 
 import copy
+import pickle
 import types
 import warnings
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from integrations.fake_managers import IsaacLabEnv, MjlabEnv, install
@@ -159,6 +161,41 @@ def test_several_terms_fill_one_recorder(package):
     np.testing.assert_array_equal(flat["state.robot.id"], flat["env"])
     np.testing.assert_array_equal(flat["landed"], flat["time"] + 1)  # of the step that ends an episode, too
     assert ("final_obs.count" in ds) == (package != "mjlab")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_fields_may_lie_on_the_device(package):
+    class Foreign:
+        """An array of another package, that speaks DLPack."""
+
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **_):
+            return self.array.__dlpack__()
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    reads = {
+        "landed": lambda env: jnp.array(env.count[:, 2], copy=True),
+        "wide": lambda env: Foreign(env.count.reshape(-1, 3)),
+    }
+    env = make(package, {"after_step": reads})
+    _, ds = recorded(env, by_hand=0.2)
+    flat = tl.transitions(ds)
+    np.testing.assert_array_equal(flat["landed"], flat["time"] + 1)
+    np.testing.assert_array_equal(flat["wide"][:, 2], flat["time"] + 1)
+    assert type(env.recorder_manager.terms[0]._own_after()["wide"]) is type(jnp.zeros(3))
+
+
+def test_fields_after_a_step_are_the_same_ones_at_every_moment():
+    env = make(
+        "mjlab", {"after_step": {"x": lambda env: env.count if env.count[:, 2].any() else {"y": env.count}}}, end=1.0
+    )
+    env.reset()
+    with pytest.raises(ValueError, match="it has to give the same ones"):
+        play(env, 1)
 
 
 def test_a_term_takes_its_first_state_from_after_a_reset():
@@ -482,6 +519,18 @@ def test_mistakes_with_a_shared_recorder():
     with pytest.raises(TypeError, match="give SharedRecorder"):
         copy.deepcopy({"recorder": tl.Recorder()})
     assert env.recorder_manager.terms[0].shared is shared
+
+
+def test_a_configuration_can_be_copied_and_written():
+    shared = SharedRecorder()
+    make("isaaclab", {"recorder": shared})
+    assert copy.copy(shared) is copy.deepcopy([shared])[0] is shared
+    assert not hasattr(shared, "__dict__")  # which Isaac Lab would write into a file
+    read = pickle.loads(pickle.dumps({"recorder": shared}))
+    env = make("isaaclab", read)
+    env.reset()
+    play(env, 2)
+    assert read["recorder"].recorder.num_recorded_steps == 0
 
 
 def test_success_by_hand_needs_its_step():
