@@ -57,14 +57,24 @@ class Captured(NamedTuple):
 
 
 def capture(
-    layout: Layout, rules: Rules, track: Track | None, device: Chunk, host: Chunk, *, is_step: bool
+    layout: Layout,
+    rules: Rules,
+    track: Track | None,
+    device: Chunk,
+    host: Chunk,
+    marks: np.ndarray | None,
+    *,
+    is_step: bool,
 ) -> Captured:
-    """Return the rows of a checked chunk, given as its parts on the device and on the host; nothing is waited for."""
+    """Return the rows of a checked chunk, given as its parts on the device and on the host; nothing is waited for.
+
+    `marks` (width,) stand before each environment's next cell, in this chunk or not.
+    """
     track = track or Track.first(layout.width, rules)
     on_host, flags = host_rows(host, layout, is_step=is_step)
-    is_plain = device.mask is None and host.mask is None and device.marks is None and device.places is None
+    is_plain = device.mask is None and host.mask is None and marks is None and device.places is None
     function = _device_capture(layout, rules, is_step, is_plain)
-    call = functools.partial(function, device, None if flags is None else np.array(flags), track)
+    call = functools.partial(function, device, None if flags is None else np.array(flags), marks, track)
     if jax.sharding.get_abstract_mesh().empty:
         on_device, time, mask, track = call()
     else:
@@ -79,11 +89,15 @@ def capture(
 def _device_capture(layout: Layout, rules: Rules, is_step: bool, is_plain: bool) -> Callable[..., Any]:
     """Return the jitted function that arranges a chunk's device arrays and tells its cells apart."""
 
-    def capture(chunk: Chunk, flags: Any, track: Track) -> tuple[list[jax.Array], jax.Array, jax.Array | None, Track]:
+    def capture(
+        chunk: Chunk, flags: Any, marks: Any, track: Track
+    ) -> tuple[list[jax.Array], jax.Array, jax.Array | None, Track]:
         rows, own = device_rows(chunk, layout, is_step=is_step)
         flags = own if flags is None else flags
         if chunk.places is not None:
             flags = flags_row(flags, chunk.places, layout.width)
+        if marks is not None:
+            flags = flags.at[0].set(flags[0] | marks)
         cells = walk(track.state, flags, rules, is_plain=is_plain)
         time, length = times(cells, track.length)
         mask = None if is_plain else (flags & NOT_RECORDED) == 0

@@ -80,20 +80,22 @@ class Session:
         marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)
         marks = None if marks is None else marks[self.envs]
         if call.envs is None:
-            return self._append_rows(self.closed(counters), leaves, call, marks)
+            return self._append_rows(counters, leaves, call, marks)
         return self._append_cells(counters, leaves, call, call.envs, marks)
 
     def _append_rows(
         self, counters: Counters, leaves: list[Any], call: Call, marks: np.ndarray | None
     ) -> tuple[Counters, Captured | None]:
         """Write rows behind the last one."""
+        pending = None if counters.window is None else counters.window.marked(marks).marks
+        counters = self.closed(counters)
         if counters.bits is not None:
             marks = counters.bits if marks is None else np.where(marks, marks, counters.bits)
         common = Chunk((), (), marks=marks)
         device = self._chunk_for("device", leaves, common._replace(columns=self.columns), call.mask)
         columns = None if self.columns is None else self.envs
         host = self._chunk_for("host", leaves, common._replace(columns=columns), call.mask)
-        captured = self._captured(counters, device, host, call)
+        captured = self._captured(counters, device, host, call, marks if pending is None else pending)
         flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
         for reader in self._readers:
             reader.add(counters.rows, flags)
@@ -121,7 +123,7 @@ class Session:
             else common._replace(picks=picks)
         )
         device, host = self._chunk_for("device", leaves, common, None), self._chunk_for("host", leaves, common, None)
-        captured = self._captured(counters, device, host, call)
+        captured = self._captured(counters, device, host, call, window.marks)
         device = padded(device, self.plan.layout.width) if is_whole else device
         form = (common.marks is None, len(device.places), picks is None)
         flags = self._write(counters.rows, added, device, host, call, form, window.start)
@@ -161,12 +163,14 @@ class Session:
                 reader.add(window.start, flags)
         return counters._replace(window=None, bits=window.waiting(counters.rows))
 
-    def _captured(self, counters: Counters, device: Chunk, host: Chunk, call: Call) -> Captured | None:
-        """Return a chunk's rows where consumers want them."""
+    def _captured(
+        self, counters: Counters, device: Chunk, host: Chunk, call: Call, marks: np.ndarray | None
+    ) -> Captured | None:
+        """Return a chunk's rows where consumers want them; `marks` (width,) stand before each column's next cell."""
         if not self.options.gives_batches:
             return None
         rules = self.description.rules
-        return capture(self.plan.layout, rules, counters.track, device, host, is_step=call.is_step)
+        return capture(self.plan.layout, rules, counters.track, device, host, marks, is_step=call.is_step)
 
     @property
     def _writes(self) -> bool:
