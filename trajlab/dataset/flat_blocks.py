@@ -9,14 +9,13 @@ import numpy as np
 import xarray as xr
 
 from trajlab.block.log import Block
+from trajlab.dataset.cell_episodes import CellEpisodes
 from trajlab.dataset.lazy import lazy_base
 from trajlab.dataset.source import FieldArray, IterationArray, PerTransition, Source
 from trajlab.segment import Episodes
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
-BAND_TILES = 8
-"""Tiles labelled at once: more would not stay in the cache when they are turned, fewer look for episodes more often."""
 MAX_BYTES = 2**25
 """Bytes that some rows of one field may take where they are put in order."""
 FEW_ROWS, MANY_ROWS = 8, 64
@@ -117,60 +116,53 @@ def read_blocks(
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
-    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
     width = source.view.layout.width
+    episodes = CellEpisodes.of(table, width)
     step = max(1, TILE_CELLS // width)
     for block, first, end in source.view.spans():
-        for begin in range(first, end, BAND_TILES * step):
-            band = _Band(table, begin, min(begin + BAND_TILES * step, end), width)
-            for start in range(begin, band.end, step):
-                stop = min(start + step, band.end)
-                if per_row[start:stop].any():
-                    is_full = bool((per_row[start:stop] == width).all())
-                    yield _tile(source, variables, block, band, start, stop, chosen, begin_rows, is_full, every_cell)
+        for start in range(first, end, step):
+            stop = min(start + step, end)
+            if per_row[start:stop].any():
+                is_full = bool((per_row[start:stop] == width).all())
+                yield _tile(source, variables, block, episodes, start, stop, chosen, is_full, every_cell)
 
 
 def _tile(
     source: Source,
     variables: Mapping[str, xr.Variable],
     block: Block,
-    band: "_Band",
+    episodes: CellEpisodes,
     start: int,
     stop: int,
     chosen: np.ndarray,
-    begin_rows: np.ndarray,
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them; `begin_rows` are the first of each episode."""
-    absent = np.zeros(0, np.intp) if is_full else band.absent_of(start, stop)
-    valid = None
-    if len(absent) and not every_cell:
-        valid = np.ones((stop - start) * band.width, bool)
-        valid[absent] = False
+    """Return rows `start` to `stop` of the log, and what locates them."""
+    held = None if is_full else episodes.are_held(start, stop)
+    absent = np.flatnonzero(~held) if held is not None else np.zeros(0, np.intp)
 
     def wanted(cells: np.ndarray) -> np.ndarray:
-        return cells if valid is None else cells[valid]
+        return cells if held is None or every_cell else cells[held]
 
-    def by_row(per_episode: np.ndarray) -> np.ndarray:
-        cells = band.spread(per_episode)[:, start - band.first : stop - band.first]
-        return by_column(cells).reshape(stop - start, band.width)
+    @functools.cache
+    def places() -> np.ndarray:
+        return wanted(episodes.places(start, stop))
 
     @by_identity
     def spread(per_episode: np.ndarray) -> np.ndarray:
-        return wanted(by_row(per_episode).reshape(-1))
+        return episodes.sorted(per_episode).take(places())
 
     @functools.cache
     def time() -> np.ndarray:
-        steps = np.empty((stop - start, band.width), np.int64)
-        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_rows), out=steps)
-        found = wanted(steps.reshape(-1))
+        steps = wanted(np.repeat(np.arange(start, stop), episodes.width))
+        steps -= episodes.begin.take(places())
         if every_cell:
-            found[absent] = 0
-        return found
+            steps[absent] = 0
+        return steps
 
     values = {}
     for name, variable in variables.items():
@@ -255,26 +247,6 @@ class _Band:
         which, begin = which[order], begin[order]
         return which, begin, begin + (high - low)[which]
 
-    @functools.cached_property
-    def _gaps(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return where cells of no episode begin, counted column after column, and how many they are."""
-        _, begin, finish = self._runs
-        gap_begin = np.append(0, finish)
-        return gap_begin, np.append(begin, self.width * (self.end - self.first)) - gap_begin
-
-    @functools.cached_property
-    def spread(self) -> Callable[[np.ndarray], np.ndarray]:
-        """What returns, (width, rows), the value of an array (episode,) for each cell, the first one for no episode."""
-        return by_identity(self._spread)
-
-    def _spread(self, per_episode: np.ndarray) -> np.ndarray:
-        which, begin, finish = self._runs
-        values = np.full(2 * len(which) + 1, per_episode[0], per_episode.dtype)
-        values[1::2] = per_episode[which]
-        counts = np.empty(2 * len(which) + 1, np.int64)
-        counts[0::2], counts[1::2] = self._gaps[1], finish - begin
-        return np.repeat(values, counts).reshape(self.width, self.end - self.first)
-
     def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
 
@@ -292,17 +264,3 @@ class _Band:
         start = int(shift[0]) if total else 0
         places = slice(start, start + total) if is_range else numbers + np.repeat(shift, counts)
         return None if is_whole else numbers + np.repeat(begin - before, counts), places
-
-    @functools.cached_property
-    def _absent(self) -> np.ndarray:
-        """Return which cells are of no episode, counted row after row, ascending."""
-        begin, counts = self._gaps
-        cells = np.arange(counts.sum()) + np.repeat(begin - (np.cumsum(counts) - counts), counts)
-        column, row = np.divmod(cells, self.end - self.first)
-        return np.sort(row * self.width + column)
-
-    def absent_of(self, start: int, stop: int) -> np.ndarray:
-        """Return which cells of some of the rows are of no episode, row after row."""
-        first, last = ((row - self.first) * self.width for row in (start, stop))
-        low, high = np.searchsorted(self._absent, [first, last])
-        return self._absent[low:high] - first

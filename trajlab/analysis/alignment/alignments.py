@@ -194,12 +194,15 @@ class FromEvent(Alignment):
         """Return the place of each transition that lies within the window."""
         if not len(self.lags):
             return np.full(len(batch.time), -1)
-        place = self.at(batch) - self.lags[0]
+        place = self.at(batch)
+        place -= self.lags[0]
+        if place.min(initial=0) >= 0 and place.max(initial=0) < len(self.lags):
+            return place
         return np.where(place.view(np.uint64) < len(self.lags), place, -1)  # what is negative is a large number there
 
     def at(self, batch: FlatBatch) -> np.ndarray:
         """Return the steps from the one at 0."""
-        return batch.time - self.origin[batch.episode]
+        return batch.time - batch.spread(self.origin)
 
     def count(self, group: np.ndarray, size: int) -> np.ndarray | None:
         """Return how many episodes have a transition at each lag."""

@@ -77,7 +77,7 @@ class Moments:
         places, among, size = _by_index(index, self.size)
         add_up = _summer(among, size, self.width)
         with np.errstate(invalid="ignore", over="ignore"):
-            if not self.met[index].all():
+            if len(index) and not self.met[index.min() : index.max() + 1].all():
                 self._meet(index, rows)
             rows -= self.shift[places].take(among, axis=0)
             self.sums[places] += add_up(rows)
@@ -86,12 +86,12 @@ class Moments:
 
     def _meet(self, index: np.ndarray, rows: np.ndarray) -> None:
         """Set the shift at places that have no value yet to the mean of these rows, or 0 where it is not finite."""
-        new = ~self.met[index]
-        places, among = np.unique(index[new], return_inverse=True)
-        counts = np.bincount(among)[:, None]
-        means = sum_by_index(among, rows[new], len(places)) / counts
-        self.shift[places] = np.where(np.isfinite(means), means, 0.0)
-        self.met[places] = True
+        new = np.flatnonzero(~self.met.take(index))
+        places, among, size = _by_index(index[new], self.size)
+        counts = np.bincount(among, minlength=size)[:, None]
+        means = sum_by_index(among, rows[new], size) / np.maximum(counts, 1)
+        self.shift[places] += np.where(np.isfinite(means), means, 0.0)  # at a place that was met before it is 0
+        self.met[places] |= counts[:, 0] > 0
 
     def result(self, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and deviation (size, width), NaN where `counts` (size,), the rows taken, is 0."""
