@@ -19,6 +19,7 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.grouping.cut import fair_codes
 from trajlab.dataset.alive_rows import AliveRows
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
@@ -108,10 +109,13 @@ def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
     has_nan = np.zeros(len(sums), bool)
     alive = AliveRows.of(ds, name)
+    powers = None
+    if 0 < discount < 1:
+        powers = np.power(float(discount), np.arange(Cells.of(ds).counts.max(initial=0)))
     for batch in iter_flat(ds, [name, *alive.needed]):
         rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
         rows = rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
-        _add_discounted(sums, has_nan, rows, batch, float(discount))
+        _add_discounted(sums, has_nan, rows, batch, float(discount), powers)
     undefined = np.isnan(sums).any(axis=1) & ~has_nan
     for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
         if count:
@@ -120,16 +124,24 @@ def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
 
 
 def _add_discounted(
-    sums: np.ndarray, has_nan: np.ndarray, rewards: np.ndarray, batch: FlatBatch, discount: float
+    sums: np.ndarray,
+    has_nan: np.ndarray,
+    rewards: np.ndarray,
+    batch: FlatBatch,
+    discount: float,
+    powers: np.ndarray | None,
 ) -> None:
-    """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes."""
+    """Add rewards (M, component), times their discount, to the sums (episode, component) of their episodes.
+
+    `powers` (time,) are those of the discount, None where it is 0 or 1.
+    """
     episode = batch.episode
     if discount == 0:  # 0 * inf would be NaN
         counted = batch.time == 0
         episode, rewards = episode[counted], rewards[counted]
     first = int(episode.min(initial=len(sums)))
     index = episode - first
-    weight = None if discount in (0, 1) else np.power(discount, batch.time)
+    weight = None if powers is None else powers.take(batch.time)
     with np.errstate(invalid="ignore"):
         for component in range(sums.shape[1]):
             column = rewards[:, component].astype(np.float64)
@@ -142,9 +154,9 @@ def _add_discounted(
 def _weighted(column: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return rewards times their weights; an infinite one stays so where its weight is too small for a float."""
     product = column * weight
-    vanished = weight == 0
-    if vanished.any():
-        product[vanished & np.isinf(column)] = column[vanished & np.isinf(column)]
+    if weight.min(initial=1.0) == 0:
+        vanished = (weight == 0) & np.isinf(column)
+        product[vanished] = column[vanished]
     return product
 
 
