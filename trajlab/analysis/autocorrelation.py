@@ -27,6 +27,8 @@ from trajlab.errors import warn_user
 from trajlab.names import AGENT, AUTOCORRELATION, AUTOCORRELATION_NAMES, LAG, N
 
 DEFAULT_LAGS = 50
+MAX_ROWS = 2**16
+"""Transitions taken at once: a few arrays of more would be memory the system hands out anew each time."""
 
 
 def autocorrelation(
@@ -129,7 +131,7 @@ def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSum
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
     components = component_count(ds[name].variable) // max(alive.num_agents, 1)
     sums = [LagSums(groups.size, components, lags) for _ in range(alive.num_agents)]
-    for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed]):
+    for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
         values = batch.values[name]
         rows = alive.by_agent(values.astype(np.float64)).reshape(len(values), alive.num_agents, components)
         mask = alive.mask(batch)
@@ -158,7 +160,8 @@ def _add(
     is_plain = is_gapless and is_finite and (present is None or bool(present.all())) and groups.is_per_episode
     index = None if is_plain else groups.index(batch)
     for chosen in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, lags):
-        mine, own = np.repeat(chosen, counts), counts[chosen]
+        mine: Any = slice(None) if chosen.all() else np.repeat(chosen, counts)
+        own = counts[chosen]
         with np.errstate(over="ignore", invalid="ignore"):  # of products of values beyond 1e150: they leave a NaN
             if not is_plain:
                 layout = Layout.of(own, lags, None, span.time[mine])

@@ -35,7 +35,7 @@ def iter_ordered(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
         if first.start is not None:
             yield from itertools.chain([first], batches)
             return
-    for begin, end in _ranges(cells.offsets):
+    for begin, end in _ranges(cells.offsets, MAX_HELD):
         is_whole = (begin, end) == (0, len(cells.counts))
         values = read_flat(ds if is_whole else ds.isel({EPISODE: slice(begin, end)}), fields)
         offset = int(cells.offsets[begin])
@@ -46,8 +46,11 @@ def iter_ordered(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
             yield batch_of(part, span)
 
 
-def iter_whole(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[tuple[FlatBatch, CellSpan]]:
-    """Yield every transition in order as `iter_ordered` does, in batches of whole episodes, each with where it lies."""
+def iter_whole(ds: xr.Dataset, fields: Iterable[str], most: int = MAX_CELLS) -> Iterator[tuple[FlatBatch, CellSpan]]:
+    """Yield every transition in order as `iter_ordered` does, in batches of whole episodes, each with where it lies.
+
+    A batch holds at most `most` transitions, or a single episode.
+    """
     fields = list(dict.fromkeys(fields))
     cells = Cells.of(ds)
     held: list[Mapping[str, np.ndarray]] = []
@@ -55,21 +58,25 @@ def iter_whole(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[tuple[FlatBatc
     for batch in iter_ordered(ds, fields):
         assert batch.start is not None
         stop = batch.start + len(batch.values[fields[0]])
-        end = int(cells.offsets[np.searchsorted(cells.offsets, stop, side="right") - 1])
+        first, last = np.searchsorted(cells.offsets, [begin, stop], side="right") - 1
         held.append(batch.values)
-        if end > begin:
+        if cells.offsets[last] > begin:
             joined = {name: np.concatenate([values[name] for values in held]) for name in fields}
-            span = cells.span(begin, end)
-            yield batch_of({name: rows[: end - begin] for name, rows in joined.items()}, span), span
+            edges = cells.offsets[first : last + 1]
+            for low, high in _ranges(edges, most):
+                span = cells.span(int(edges[low]), int(edges[high]))
+                part = {name: rows[span.start - begin : span.stop - begin] for name, rows in joined.items()}
+                yield batch_of(part, span), span
+            end = int(edges[-1])
             held = [{name: rows[end - begin :] for name, rows in joined.items()}]
             begin = end
 
 
-def _ranges(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Yield ranges of episodes with at most `MAX_HELD` transitions, or else a single one."""
+def _ranges(offsets: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of episodes with at most so many transitions, or else a single one."""
     begin = 0
     while begin < len(offsets) - 1:
-        end = max(int(np.searchsorted(offsets, offsets[begin] + MAX_HELD, side="right")) - 1, begin + 1)
+        end = max(int(np.searchsorted(offsets, offsets[begin] + most, side="right")) - 1, begin + 1)
         yield begin, end
         begin = end
 
