@@ -177,7 +177,7 @@ def bin_index(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
             return np.minimum(np.searchsorted(edges, values, side="right") - 1, last)
     scaled = values - edges[0]
     scaled *= 1 / width
-    index = scaled.astype(np.intp)
+    index = scaled.astype(np.int32)  # processors turn floats to 64 bits one by one
     scaled -= index
     scaled -= 0.5
     np.abs(scaled, out=scaled)
@@ -185,7 +185,7 @@ def bin_index(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     near = np.nonzero(scaled >= 0.5 - 2 * off)  # there rounding may have gone over an edge
     if near[0].size:
         index[near] = np.minimum(np.searchsorted(edges, values[near], side="right") - 1, last)
-    return index
+    return index.astype(np.intp)
 
 
 class RangeFinder:
