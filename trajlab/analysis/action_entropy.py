@@ -170,9 +170,10 @@ def _within_episodes(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, int]:
     size, components, width = rows.ds.sizes[EPISODE], rows.components, max(len(rows.values), 1)
     counter = NumberCounter(size * components * width, room=4 * len(Cells.of(rows.ds)) * components)
     num_nan = 0
-    for episode, codes, present, nan in rows.unordered():
+    first = np.arange(size) * (components * width)
+    for first_number, codes, present, nan in rows.unordered(first):
         num_nan += nan
-        numbers = codes + (episode * (components * width))[:, np.newaxis]
+        numbers = codes + first_number[:, np.newaxis]
         if components > 1:
             numbers += np.arange(components) * width
         counter.add(numbers, present)

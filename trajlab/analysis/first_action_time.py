@@ -15,7 +15,7 @@ from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import iter_flat
+from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user
 from trajlab.names import EPISODE, EVENT_NAMES, LABEL, NUM_NAN_ATTR, VALUE
@@ -83,8 +83,10 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[FirstTi
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         num_nan += count_set(missing, dead)
-        times.add(batch.episode, batch.time, values, either(missing, dead))
-        stop.add(batch.episode, alive.mask(batch))
+        times.add(batch, values, either(missing, dead))
+        taking_part = alive.mask(batch)
+        if taking_part is not None:
+            stop.add(batch.episode, taking_part)
     if num_nan:
         warn_user(f"first_action_time: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     values, found = times.listed(names, ds[name].attrs)
@@ -111,9 +113,10 @@ class FirstOfValues:
         self.name = name
         self.values: np.ndarray = np.zeros(0, np.int64)
         self.times = np.full((episodes, components, 0), NEVER)
+        self._make_room()
 
-    def add(self, episode: np.ndarray, time: np.ndarray, rows: np.ndarray, missing: np.ndarray | None) -> None:
-        """Take values (M, component) at episodes and times (M,), but for what is `missing`."""
+    def add(self, batch: FlatBatch, rows: np.ndarray, missing: np.ndarray | None) -> None:
+        """Take values (M, component) of a batch, but for what is `missing`; those of an episode come in order."""
         if not rows.size:
             return
         seen, codes = coded(rows)
@@ -122,14 +125,18 @@ class FirstOfValues:
             seen, codes = only_occurring(seen, codes, missing)
             self._meet(seen)
             codes = np.searchsorted(self.values, seen)[codes] if len(seen) else codes
-        size = len(self.values)
-        index = codes + (episode * self.times.shape[1])[:, np.newaxis] * size
-        if rows.shape[1] > 1:
-            index += np.arange(rows.shape[1]) * size
-        all_times = np.broadcast_to(time[:, np.newaxis], rows.shape)
+        index = codes + batch.spread(self._first)[:, np.newaxis]
+        components = rows.shape[1]
+        if components > 1:
+            index += np.arange(components) * len(self.values)
+        index = index.reshape(-1)
+        is_new = self._is_unmet.take(index)
         if missing is not None:
-            index, all_times = index[~missing], all_times[~missing]
-        lower_to(self.times.reshape(-1), index.reshape(-1), all_times.reshape(-1))
+            is_new &= ~missing.reshape(-1)
+        new = np.flatnonzero(is_new)
+        index = index[new]
+        self._is_unmet[index] = False
+        lower_to(self.times.reshape(-1), index, batch.time[new // components])
 
     def _meet(self, values: np.ndarray) -> None:
         """Make room for further values."""
@@ -140,6 +147,12 @@ class FirstOfValues:
         wider = np.full((*self.times.shape[:2], len(union)), NEVER)
         wider[..., np.searchsorted(union, self.values)] = self.times
         self.values, self.times = union, wider
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Note which values were not met yet, in few bytes for the cache, and where those of each episode stand."""
+        self._is_unmet = (self.times == NEVER).reshape(-1)
+        self._first = np.arange(len(self.times)) * (self.times.shape[1] * self.times.shape[2])
 
     def listed(self, names: dict[Any, str] | None, attrs: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return all values to list, and the times (episode, component, value) as float64, NaN where never."""

@@ -23,6 +23,8 @@ FEW_ROWS, MANY_ROWS = 8, 64
 """Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
 CACHE_STRIDE = 2048
 """Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
+NO_SHIFT = np.zeros((), np.int32)
+"""What to add to `time` for nothing."""
 PADDING_CELLS = 16
 """Unused cells behind each column of labels, so that columns are no such multiple apart."""
 SPARSE = 4
@@ -91,6 +93,10 @@ class Tile(NamedTuple):
         Return, (M,), what an array (chosen episode,) has for the episode of each cell.
     find_time : callable
         Return time, (M,).
+    time_plus : callable
+        Return, (M,), time and what an array of integers (chosen episode,) has for the episode of each cell.
+    locate : callable
+        Return the chosen episode, and time, (K,), at places (K,) that ascend and hold transitions.
     start, stop : int
         Which rows they are.
     absent : array (K,) of int
@@ -100,6 +106,8 @@ class Tile(NamedTuple):
     values: dict[str, np.ndarray]
     spread: Callable[[np.ndarray], np.ndarray]
     find_time: Callable[[], np.ndarray]
+    time_plus: Callable[[np.ndarray], np.ndarray]
+    locate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     start: int
     stop: int
     absent: np.ndarray
@@ -120,6 +128,7 @@ def read_blocks(
     """
     table = source.episodes.take(chosen)
     begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
+    begin_less = by_identity(lambda per_episode: begin_rows - per_episode)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
@@ -132,7 +141,7 @@ def read_blocks(
                 stop = min(start + step, band.end)
                 if per_row[start:stop].any():
                     is_full = bool((per_row[start:stop] == width).all())
-                    yield _tile(source, variables, block, band, start, stop, chosen, begin_rows, is_full, every_cell)
+                    yield _tile(source, variables, block, band, start, stop, chosen, begin_less, is_full, every_cell)
 
 
 def _tile(
@@ -143,11 +152,11 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
-    begin_rows: np.ndarray,
+    begin_less: Callable[[np.ndarray], np.ndarray],
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them; `begin_rows` are the first of each episode."""
+    """Return rows `start` to `stop` of the log, and what locates them; `begin_less` takes from each episode's first."""
     absent = np.zeros(0, np.intp) if is_full else band.absent_of(start, stop)
     valid = None
     if len(absent) and not every_cell:
@@ -165,14 +174,22 @@ def _tile(
     def spread(per_episode: np.ndarray) -> np.ndarray:
         return wanted(by_row(per_episode).reshape(-1))
 
-    @functools.cache
-    def time() -> np.ndarray:
+    def time_plus(per_episode: np.ndarray) -> np.ndarray:
         steps = np.empty((stop - start, band.width), np.int64)
-        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_rows), out=steps)
+        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_less(per_episode)), out=steps)
         found = wanted(steps.reshape(-1))
         if every_cell:
             found[absent] = 0
         return found
+
+    @functools.cache
+    def time() -> np.ndarray:
+        return time_plus(NO_SHIFT)
+
+    def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cells = places if valid is None else np.flatnonzero(valid)[places]
+        row, column = np.divmod(cells, band.width)
+        return band.locate(row + start, column)
 
     values = {}
     for name, variable in variables.items():
@@ -185,7 +202,7 @@ def _tile(
         else:
             whole = (slice(None),) * (variable.ndim - 2)
             values[name] = base[0].recorded(spread(chosen), time(), whole)
-    return Tile(values, spread, time, start, stop, absent)
+    return Tile(values, spread, time, time_plus, locate, start, stop, absent)
 
 
 def _rows_of(source: Source, array: FieldArray | IterationArray, block: Block, start: int, stop: int) -> np.ndarray:
@@ -278,6 +295,12 @@ class _Band:
         counts[0::2], counts[1::2] = self._gaps[1] + columns_begun * PADDING_CELLS, finish - begin
         rows = self.end - self.first
         return np.repeat(values, counts).reshape(self.width, rows + PADDING_CELLS)[:, :rows]
+
+    def locate(self, row: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the episode and time of cells that are transitions, by row of the log and column."""
+        which, begin, _ = self._runs
+        run = np.searchsorted(begin, column * (self.end - self.first) + row - self.first, side="right") - 1
+        return which[run], row - self.table.start[which[run]]
 
     def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.

@@ -108,6 +108,15 @@ class Groups:
         """Group of each episode in 32 bits, of which a cache holds more."""
         return None if self.of_episode is None else self.of_episode.astype(np.int32)
 
+    @functools.cached_property
+    def first_places(self) -> Callable[[int], np.ndarray]:
+        """What returns ``group * size`` for each episode, below 0 for none; for one `size` the same array each time."""
+        return functools.cache(self._first_places)
+
+    def _first_places(self, size: int) -> np.ndarray:
+        assert self.of_episode is not None
+        return self.of_episode.astype(np.int32 if self.size * size < 2**31 else np.int64) * size
+
     def _code(self, values: np.ndarray) -> np.ndarray:
         """Return the group of each value, all of which are among `values`."""
         if not len(values):
