@@ -9,9 +9,9 @@ from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by,
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.event_times import events_dataset
 from trajlab.analysis.first_times import AgentSteps, FirstTimes
-from trajlab.analysis.kernels.counting import coded, only_occurring
+from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype
 from trajlab.analysis.kernels.masks import count_set, either
-from trajlab.analysis.kernels.minima import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
@@ -129,14 +129,15 @@ class FirstOfValues:
         components = rows.shape[1]
         if components > 1:
             index += np.arange(components) * len(self.values)
-        index = index.reshape(-1)
+        index = index.astype(np.intp, copy=False).reshape(-1)
         is_new = self._is_unmet.take(index)
         if missing is not None:
             is_new &= ~missing.reshape(-1)
         new = np.flatnonzero(is_new)
         index = index[new]
         self._is_unmet[index] = False
-        lower_to(self.times.reshape(-1), index, batch.time[new // components])
+        # Of what is assigned to one place the last one stays: in reversed order that is the first.
+        self.times.reshape(-1)[index[::-1]] = batch.time[new // components][::-1]
 
     def _meet(self, values: np.ndarray) -> None:
         """Make room for further values."""
@@ -152,14 +153,16 @@ class FirstOfValues:
     def _make_room(self) -> None:
         """Note which values were not met yet, in few bytes for the cache, and where those of each episode stand."""
         self._is_unmet = (self.times == NEVER).reshape(-1)
-        self._first = np.arange(len(self.times)) * (self.times.shape[1] * self.times.shape[2])
+        dtype = places_dtype(self.times.size)
+        self._first = np.arange(len(self.times), dtype=dtype) * (self.times.shape[1] * self.times.shape[2])
 
     def listed(self, names: dict[Any, str] | None, attrs: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return all values to list, and the times (episode, component, value) as float64, NaN where never."""
         place = np.arange(1, len(self.values) + 1)  # 0 for a value that was not met
         values, place = list_values(self.values, place, names, attrs, self.name)
-        times = np.full((*self.times.shape[:2], len(values)), np.nan)
-        met = place > 0
-        taken = self.times[..., place[met] - 1]
-        times[..., met] = np.where(taken == NEVER, np.nan, taken)
-        return values, times
+        times = np.where(self.times == NEVER, np.nan, self.times)
+        if np.array_equal(place, np.arange(1, len(self.values) + 1)):
+            return values, times
+        wider = np.full((*times.shape[:2], len(values)), np.nan)
+        wider[..., place > 0] = times[..., place[place > 0] - 1]
+        return values, wider
