@@ -70,6 +70,12 @@ class FlatBatch:
         """Return `time` and what an array of integers over `episode` adds to it, (M,) int64."""
         return self.time + self.spread(per_episode) if self.tile is None else self.tile.time_plus(per_episode)
 
+    def reached(self, steps: np.ndarray) -> np.ndarray:
+        """Return how many of `steps` (few, episode), ascending, are not after that of each transition, (M,) int32."""
+        if self.tile is not None:
+            return self.tile.reached(steps)
+        return np.asarray(sum((self.time >= self.spread(step) for step in steps), np.zeros(len(self.time), np.int32)))
+
     def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `episode` and `time` of the transitions at some places, which ascend."""
         if self.tile is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):

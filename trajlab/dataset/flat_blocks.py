@@ -95,6 +95,8 @@ class Tile(NamedTuple):
         Return time, (M,).
     time_plus : callable
         Return, (M,), time and what an array of integers (chosen episode,) has for the episode of each cell.
+    reached : callable
+        Return, (M,) int32, how many of steps (few, chosen episode), ascending, are not after each cell's.
     locate : callable
         Return the chosen episode, and time, (K,), at places (K,) that ascend and hold transitions.
     start, stop : int
@@ -107,6 +109,7 @@ class Tile(NamedTuple):
     spread: Callable[[np.ndarray], np.ndarray]
     find_time: Callable[[], np.ndarray]
     time_plus: Callable[[np.ndarray], np.ndarray]
+    reached: Callable[[np.ndarray], np.ndarray]
     locate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     start: int
     stop: int
@@ -166,9 +169,14 @@ def _tile(
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if valid is None else cells[valid]
 
+    def turned(cells: np.ndarray) -> np.ndarray:
+        return by_column(cells[:, start - band.first : stop - band.first]).reshape(stop - start, band.width)
+
     def by_row(per_episode: np.ndarray) -> np.ndarray:
-        cells = band.spread(per_episode)[:, start - band.first : stop - band.first]
-        return by_column(cells).reshape(stop - start, band.width)
+        return turned(band.spread(per_episode))
+
+    def reached(steps: np.ndarray) -> np.ndarray:
+        return wanted(turned(band.reached(steps)).reshape(-1))
 
     @by_identity
     def spread(per_episode: np.ndarray) -> np.ndarray:
@@ -202,7 +210,7 @@ def _tile(
         else:
             whole = (slice(None),) * (variable.ndim - 2)
             values[name] = base[0].recorded(spread(chosen), time(), whole)
-    return Tile(values, spread, time, time_plus, locate, start, stop, absent)
+    return Tile(values, spread, time, time_plus, reached, locate, start, stop, absent)
 
 
 def _rows_of(source: Source, array: FieldArray | IterationArray, block: Block, start: int, stop: int) -> np.ndarray:
@@ -288,13 +296,37 @@ class _Band:
 
     def _spread(self, per_episode: np.ndarray) -> np.ndarray:
         which, begin, finish = self._runs
-        values = np.full(2 * len(which) + 1, per_episode[0], per_episode.dtype)
-        values[1::2] = per_episode[which]
-        counts = np.empty(2 * len(which) + 1, np.int64)
-        columns_begun = np.diff(self.table.column[which], prepend=0, append=self.width)
-        counts[0::2], counts[1::2] = self._gaps[1] + columns_begun * PADDING_CELLS, finish - begin
+        return self._repeated(per_episode[which][:, np.newaxis], (finish - begin)[:, np.newaxis], per_episode[0])
+
+    @functools.cached_property
+    def reached(self) -> Callable[[np.ndarray], np.ndarray]:
+        """What returns how many of steps (few, episode), ascending, are not after that of each cell, (width, rows)."""
+        return by_identity(self._reached)
+
+    def _reached(self, steps: np.ndarray) -> np.ndarray:
+        which, begin, finish = self._runs
+        first = begin - self._first_time
+        ends = np.clip(first + steps[:, which], begin, finish)
+        counts = np.diff(ends, axis=0, prepend=begin[np.newaxis], append=finish[np.newaxis]).T
+        return self._repeated(np.broadcast_to(np.arange(len(steps) + 1, dtype=np.int32), counts.shape), counts, 0)
+
+    def _repeated(self, values: np.ndarray, counts: np.ndarray, elsewhere: Any) -> np.ndarray:
+        """Return values (run, some) for as many cells as `counts` says, (width, rows), and another one elsewhere."""
+        all_values = np.full((len(values) + 1, values.shape[1] + 1), elsewhere, values.dtype)
+        all_counts = np.zeros(all_values.shape, np.int64)
+        columns_begun = np.diff(self.table.column[self._runs[0]], prepend=0, append=self.width)
+        all_counts[:, 0] = self._gaps[1] + columns_begun * PADDING_CELLS
+        all_values[:-1, 1:], all_counts[:-1, 1:] = values, counts
         rows = self.end - self.first
-        return np.repeat(values, counts).reshape(self.width, rows + PADDING_CELLS)[:, :rows]
+        cells = np.repeat(all_values.reshape(-1), all_counts.reshape(-1))
+        return cells.reshape(self.width, rows + PADDING_CELLS)[:, :rows]
+
+    @functools.cached_property
+    def _first_time(self) -> np.ndarray:
+        """The time of the first cell of each run."""
+        which, begin, _ = self._runs
+        rows = self.end - self.first
+        return begin - self.table.column[which] * rows + self.first - self.table.start[which]
 
     def locate(self, row: np.ndarray, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the episode and time of cells that are transitions, by row of the log and column."""
@@ -311,8 +343,7 @@ class _Band:
         counts = finish - begin
         before = np.cumsum(counts) - counts
         rows = self.end - self.first
-        time = begin - self.table.column[which] * rows + self.first - self.table.start[which]
-        shift = first[which] + time - before
+        shift = first[which] + self._first_time - before
         total = int(counts.sum())
         is_whole, is_range = total == rows * self.width, not np.diff(shift).any()
         numbers = np.zeros(0, np.intp) if is_whole and is_range else np.arange(total)

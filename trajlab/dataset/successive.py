@@ -94,6 +94,7 @@ def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
         lambda per_episode: np.concatenate([before.spread(per_episode)[row:], tile.spread(per_episode)]),
         lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
         lambda per_episode: np.concatenate([before.time_plus(per_episode)[row:], tile.time_plus(per_episode)]),
+        lambda steps: np.concatenate([before.reached(steps)[row:], tile.reached(steps)]),
         functools.partial(_located, before, tile, row, width),
         tile.start - 1,
         tile.stop,
