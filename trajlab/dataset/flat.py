@@ -67,7 +67,7 @@ class FlatBatch:
         return per_episode[self.episode] if self.tile is None else self.tile.spread(per_episode)
 
     def time_plus(self, per_episode: np.ndarray) -> np.ndarray:
-        """Return `time` and what an array of integers over `episode` adds to it, (M,) int64."""
+        """Return `time` and what an array of integers over `episode` adds to it, (M,) of int."""
         return self.time + self.spread(per_episode) if self.tile is None else self.tile.time_plus(per_episode)
 
     def reached(self, steps: np.ndarray) -> np.ndarray:

@@ -183,8 +183,8 @@ def _tile(
         return wanted(by_row(per_episode).reshape(-1))
 
     def time_plus(per_episode: np.ndarray) -> np.ndarray:
-        steps = np.empty((stop - start, band.width), np.int64)
-        np.subtract(np.arange(start, stop)[:, np.newaxis], by_row(begin_less(per_episode)), out=steps)
+        begin = by_row(begin_less(per_episode))
+        steps = np.arange(start, stop, dtype=begin.dtype)[:, np.newaxis] - begin
         found = wanted(steps.reshape(-1))
         if every_cell:
             found[absent] = 0
@@ -192,7 +192,7 @@ def _tile(
 
     @functools.cache
     def time() -> np.ndarray:
-        return time_plus(NO_SHIFT)
+        return time_plus(NO_SHIFT).astype(np.int64, copy=False)
 
     def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cells = places if valid is None else np.flatnonzero(valid)[places]
