@@ -99,6 +99,11 @@ def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(largest - smallest + 1, dtype=wide) + wide(smallest), codes
 
 
+def places_dtype(size: int) -> type[np.signedinteger]:
+    """Return the dtype of places below `size`: 32 bits where these do, for a cache holds more of them."""
+    return np.int32 if size < 2**31 else np.int64
+
+
 def only_occurring(
     seen: np.ndarray, codes: np.ndarray, missing: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
