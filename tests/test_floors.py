@@ -54,7 +54,7 @@ FLOORS = {
 OWNED = dict.fromkeys(("gymnasium", "isaaclab", "mjlab", "torch"), "integrations")
 
 # Imported inside the function that uses them, so that an import costs little and needs no extra.
-LAZY = frozenset("matplotlib dask h5netcdf h5py zarr IPython ipywidgets isaaclab mjlab torch".split())
+LAZY = frozenset("matplotlib dask h5netcdf h5py zarr IPython ipywidgets isaaclab mjlab orjson torch".split())
 
 
 def place(name: str) -> str:

@@ -35,7 +35,7 @@ def test_types_are_shipped():
 
 def test_extras_are_the_documented_ones():
     extras = metadata("trajlab").get_all("Provides-Extra")
-    assert sorted(extras) == ["all", "bench", "docs", "gymnasium", "interop", "io", "notebook", "test"]
+    assert sorted(extras) == ["all", "bench", "docs", "gymnasium", "interop", "io", "jsonl", "notebook", "test"]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_import_changes_no_setting(after_import):
 
 @pytest.mark.parametrize(
     "module",
-    "matplotlib.pyplot dask h5netcdf h5py zarr IPython ipywidgets gymnax gymnasium flax chex optax".split(),
+    "matplotlib.pyplot dask h5netcdf h5py zarr IPython ipywidgets gymnax gymnasium flax chex optax orjson".split(),
 )
 def test_import_loads_no_optional_package(after_import, module):
     assert module not in after_import["modules"]

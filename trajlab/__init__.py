@@ -21,6 +21,9 @@ from trajlab.dataset.views import episode, transitions
 from trajlab.dataset.stack import stack_fields
 from trajlab.dataset.concat import concat
 
+# Files
+from trajlab.io.jsonl import read_jsonl, write_jsonl
+
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
 from trajlab.analysis.summary import summary
@@ -129,6 +132,7 @@ __all__ = [
     "plot_state_histogram",
     "plot_state_trace",
     "plot_survival",
+    "read_jsonl",
     "return_to_go",
     "returns",
     "stack_fields",
@@ -140,4 +144,5 @@ __all__ = [
     "to_dataset",
     "transitions",
     "validate",
+    "write_jsonl",
 ]

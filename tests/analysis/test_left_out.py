@@ -20,5 +20,5 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_nothing_is_left_out(name):
-    ds = tl.from_episodes([{"action": np.arange(3), "reward": np.ones(3), "hit": np.arange(3) > 0}] * 4)
+    ds = tl.from_episodes([{"action": np.arange(3), "reward": np.ones(3), "hit": np.arange(3) > 0}] * 8)
     assert RESULTS[name](ds).attrs["left_out"] == 0

@@ -158,7 +158,8 @@ def test_nan_stays_at_its_step_and_is_reported():
 
 
 def test_inf_stays_at_its_step():
-    trace = tl.state_trace(heights([1, np.inf, 3], [1, 2, 3], [1, np.inf, 3]), "height")
+    with pytest.warns(UserWarning, match="values that are infinite, or too large .*: 1 of 3 statistics"):
+        trace = tl.state_trace(heights([1, np.inf, 3], [1, 2, 3], [1, np.inf, 3]), "height")
     np.testing.assert_equal(trace["mean"].values, [1, np.inf, 3])
     np.testing.assert_equal(trace["quantiles"].sel(quantile=0.9).values, [1, np.inf, 3])
     assert np.isnan(trace["std"].values).tolist() == [False, True, False]

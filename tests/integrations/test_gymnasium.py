@@ -497,3 +497,16 @@ def test_a_wrapper_can_be_made_again_from_its_spec():
     again.reset()
     run(again, [0])
     assert "seed" not in again.recorder.to_dataset()
+
+
+def test_resets_of_some_environments_behind_each_other_begin_them_all():
+    envs = RecordVectorEpisodes(counters(2, AutoresetMode.SAME_STEP))
+    envs.reset()
+    envs.step(np.zeros(2, int))
+    envs.reset(options={"reset_mask": np.array([False, True])})
+    envs.reset()
+    envs.step(np.array([2, 0]))
+    envs.step(np.array([0, 0]))
+    ds = envs.recorder.to_dataset()
+    assert ds["env"].values.tolist() == [0, 1, 0, 1, 0]
+    assert ds["length"].values.tolist() == [1, 1, 1, 2, 1]

@@ -521,3 +521,28 @@ def test_the_checks_find_nothing_wrong():
             warnings.simplefilter("error")
             term, _ = recorded(env, 60)
         assert term.recorder.check() == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_finished_episodes_go_to_consumers(package):
+    class Keep(tl.Consumer):
+        def __init__(self):
+            self.found = []
+
+        def on_episodes(self, episodes):
+            for number in range(episodes.sizes["episode"]):
+                one = episodes.isel(episode=number)
+                self.found.append((int(one["episode"]), int(one["length"]), str(one["end_reason"].values)))
+
+    keep = Keep()
+    streamed = make(package, {"recorder": SharedRecorder(tl.Recorder(retain=False, consumers=[keep]))})
+    streamed.reset()
+    play(streamed, 20, by_hand=0.1)
+    with pytest.raises(ValueError, match="retain=False"):
+        streamed.recorder_manager.terms[0].get_episode(0)
+    streamed.close()
+    _, ds = recorded(make(package, {}), 20, by_hand=0.1)
+    expected = zip(
+        ds["episode"].values.tolist(), ds["length"].values.tolist(), ds["end_reason"].values.tolist(), strict=True
+    )
+    assert sorted(keep.found) == sorted(expected)

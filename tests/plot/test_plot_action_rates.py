@@ -195,3 +195,11 @@ def test_agents():
         alive = [strip.patches[0].get_data().values.tolist() for strip in strips_of(axes[0])]
         assert alive == result["n"].values.T.tolist() == [[2, 0], [2, 1]]
     assert [ax.get_title().split("\n") for ax in tl.plot_action_transitions(ds)] == [["a", "0 pairs"], ["b", "1 pair"]]
+
+
+def test_the_title_explains_the_dotted_line_only_where_it_is_seen():
+    few, many = (recording(*[[0, 1, 0], [1, 0, 1]] * n) for n in (1, 50))
+    assert "dotted: the most that n can reach" in tl.plot_action_entropy(few).get_title().replace("\n", " ")
+    ax = tl.plot_action_entropy(many)  # of 100 episodes it is beyond 6 bits
+    assert "dotted" not in ax.get_title()
+    assert ax.lines[0].get_ydata().min() > ax.get_ylim()[1]

@@ -218,3 +218,15 @@ def test_steps_are_not_looked_at_one_by_one(ds, monkeypatch):
     assert strip.get_ylim() == (0, pytest.approx(2.2))
     assert strip.dataLim.intervalx.tolist() == [-0.5, 2.5]
     assert tl.plot_action_rates(ds).dataLim.bounds == (-0.5, 0, 3, 1)
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+def test_legends_of_long_names_neither_leave_small_axes_nor_cover_what_they_show(ds, layout):
+    names = [f"the policy that was trained with the large replay buffer, number {i}" for i in range(2)]
+    figure, ax = plt.subplots(figsize=(2.6, 3.0), layout=layout)
+    tl.plot_survival(ds.assign_coords(seed=("episode", names)), by="seed", ax=ax)
+    figure.canvas.draw()
+    legend, axes = ax.get_legend().get_window_extent(), ax.get_window_extent()
+    assert axes.x0 <= legend.x0 < legend.x1 <= axes.x1
+    top = ax.transData.transform((0, 1))[1]  # of what is drawn: all survive the first step
+    assert axes.y0 < top <= legend.y0 < legend.y1 <= axes.y1

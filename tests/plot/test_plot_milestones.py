@@ -81,3 +81,10 @@ def test_too_many_lines():
     ds = tl.from_episodes([{"obs": np.ones((2, 30))}])
     with pytest.raises(ValueError, match="30 events; at most 24"):
         tl.plot_milestones(ds, lambda ds: ds["obs"] > 0)
+
+
+def test_the_title_explains_dots_only_where_there_are_any(ds):
+    assert "dots: half of those that do" in tl.plot_milestones(ds, EVENTS).get_title().replace("\n", " ")
+    never = tl.plot_milestones(ds, lambda ds: ds["height"] > 99)
+    assert "dots" not in never.get_title()
+    assert not [line for line in never.lines if line.get_marker() == "o"]

@@ -13,6 +13,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     title_of,
@@ -250,7 +251,9 @@ def _moments(ds: xr.Dataset, binned: _Binned) -> dict[str, Any]:
             index, rows = index[index >= 0], rows[index >= 0]
         binned.num_nan += int(np.isnan(rows).sum()) if rows.dtype.kind == "f" else 0
         moments.add(index, rows)
-    mean, std = (alive.over_field(values, binned.lead, binned.inner) for values in moments.result(binned.n))
+    found = moments.result(binned.n)
+    report_overflow(WHAT, name, ~np.isnan(found[0]) & ~(np.isfinite(found[0]) & np.isfinite(found[1])))
+    mean, std = (alive.over_field(values, binned.lead, binned.inner) for values in found)
     title, units = title_of(ds, name), units_of(ds, name)
     dims = (*binned.dims, *inner_dims(ds, name))
     return {

@@ -13,6 +13,7 @@ from trajlab.analysis.common import (
     inner_dims,
     is_blank,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     title_of,
@@ -148,6 +149,7 @@ def grouped_saturation(
     attrs["tolerance"] = as_attr(bounds.tolerance)
     if executed is not None:
         arrays[CLIPPED], arrays[MEAN_DIFFERENCE] = differences.result()
+        report_overflow(WHAT, f"{name} - {executed}", np.isinf(arrays[MEAN_DIFFERENCE]))
         attrs["executed"] = executed
     return _labelled(ds, name, groups, arrays, attrs)
 

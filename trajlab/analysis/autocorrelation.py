@@ -10,6 +10,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     steps_number,
@@ -72,7 +73,8 @@ def autocorrelation(
         `autocorrelation`, float64, dims (by, lag, ...) with the field's own dims last: 1 at lag 0, NaN where there are
         no pairs, or the values on either side do not vary; `n`, int64, dims (by, lag), and `agent` for a field of
         agents: the number of pairs. A NaN or an infinite value makes it NaN at each lag of which it is in a pair, and
-        a warning says so. After a slice of `time`, steps count by their labels: pairs are `lag` of these apart.
+        a warning says so, and likewise of values so large (about 1e150 and beyond) that their squares are no floats.
+        After a slice of `time`, steps count by their labels: pairs are `lag` of these apart.
 
     Raises
     ------
@@ -115,6 +117,7 @@ def grouped_autocorrelation(ds: xr.Dataset, name: str, groups: Groups, max_lag: 
             f"autocorrelation: {name!r} has NaN or infinite values, and so NaN as its autocorrelation at some lags, in "
             f"{undefined} of {total} {what}"
         )
+    report_overflow("autocorrelation", name, np.stack([one.overflown() for one in sums]))
     return _labelled(ds, name, groups, sums)
 
 

@@ -13,7 +13,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.dataset.windows import is_windows
-from trajlab.errors import is_bool, require_text
+from trajlab.errors import is_bool, require_text, warn_user
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -120,6 +120,15 @@ def evenly_spread(total: int, count: int) -> np.ndarray:
     array([0, 4, 8])
     """
     return np.unique(np.linspace(0, total - 1, min(count, total)).round().astype(np.intp))
+
+
+def report_overflow(what: str, name: str, lost: np.ndarray) -> None:
+    """Warn where statistics of a field are `lost`: not finite, though no value of it is NaN."""
+    if lost.any():
+        warn_user(
+            f"{what}: {name!r} has values that are infinite, or too large for their sums and squares to be floats: "
+            f"{int(lost.sum()):,} of {lost.size:,} statistics of it are not finite"
+        )
 
 
 def require_numeric(variable: xr.Variable, name: str, what: str) -> None:

@@ -8,6 +8,7 @@ from trajlab.analysis.common import (
     field_of,
     inner_dims,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     units_of,
@@ -99,7 +100,7 @@ def _sum_to_go(ds: xr.Dataset, name: str, discount: float) -> np.ndarray:
         dead = alive.missing(FlatBatch(values, lambda: whole.episode, lambda: whole.time), values[name].shape)
     if dead is not None:
         sums[dead] = 0.0
-    has_nan = _episodes_with_nan(sums, cells)
+    has_nan, is_infinite = _episodes_with_nan(sums, cells), bool(np.isinf(sums).any())
     sum_backwards(sums, cells.offsets, discount)
     undefined = np.setdiff1d(_episodes_with_nan(sums, cells), has_nan)
     for episodes, what in ((has_nan, "NaN"), (undefined, "both inf and -inf")):
@@ -108,6 +109,8 @@ def _sum_to_go(ds: xr.Dataset, name: str, discount: float) -> np.ndarray:
                 f"return_to_go: {len(episodes)} of {len(cells.counts)} episodes have {what} in {name!r}, and so NaN as "
                 "the return to go of some steps"
             )
+    if not is_infinite:
+        report_overflow("return_to_go", name, np.isinf(sums))
     if dead is not None:
         sums[dead] = np.nan
     return sums

@@ -1,6 +1,7 @@
 """Returns: what an episode's rewards add up to."""
 
 import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from trajlab.analysis.common import (
     inner_coords,
     inner_dims,
     made_by,
+    report_overflow,
     require_free_dims,
     require_numeric,
     units_of,
@@ -109,19 +111,26 @@ def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
     sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
     has_nan = np.zeros(len(sums), bool)
-    alive = AliveRows.of(ds, name)
     powers = None
     if 0 < discount < 1:
         powers = np.power(float(discount), np.arange(Cells.of(ds).counts.max(initial=0)))
-    for batch in iter_flat(ds, [name, *alive.needed]):
-        rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
-        rows = rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
+    for batch, rows in _rewards(ds, name):
         _add_discounted(sums, has_nan, rows, batch, float(discount), powers)
     undefined = np.isnan(sums).any(axis=1) & ~has_nan
     for count, what in ((int(has_nan.sum()), "NaN"), (int(undefined.sum()), "both inf and -inf")):
         if count:
             warn_user(f"returns: {count} of {len(sums)} episodes have {what} in {name!r}, and so NaN as their return")
+    if np.isinf(sums).any() and not any(np.isinf(rows.astype(np.float64)).any() for _, rows in _rewards(ds, name)):
+        report_overflow("returns", name, np.isinf(sums))
     return sums
+
+
+def _rewards(ds: xr.Dataset, name: str) -> Iterator[tuple[FlatBatch, np.ndarray]]:
+    """Yield transitions and their rewards (M, component), 0 for an agent that takes no part."""
+    alive = AliveRows.of(ds, name)
+    for batch in iter_flat(ds, [name, *alive.needed]):
+        rows, dead = as_rows(batch.values[name]), alive.missing(batch, batch.values[name].shape)
+        yield batch, rows if dead is None else np.where(dead, rows.dtype.type(0), rows)
 
 
 def _add_discounted(

@@ -17,7 +17,7 @@ from trajlab.analysis.alignment.argument import (
 )
 from trajlab.analysis.alignment.fraction import InParts
 from trajlab.analysis.alignment.places import alive_index, count_alive, place_of
-from trajlab.analysis.common import as_rows, require_free_dims, require_numeric
+from trajlab.analysis.common import as_rows, report_overflow, require_free_dims, require_numeric
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.moments import Moments, Packer
@@ -134,7 +134,7 @@ def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Any, ali
     ranges = _ranges(ds, name, alignment, len(levels) > 0)
     parts = [_trace(part, name, groups, levels, narrowed) for part, narrowed in ranges]
     counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
-    _report_nan(mean, counts, name)
+    _report(mean, std, counts, name)
     return label_trace(ds, name, groups, alignment, levels, counts, mean, std, bands)
 
 
@@ -213,8 +213,12 @@ def _alive_rows(
     return alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
 
 
-def _report_nan(mean: np.ndarray, counts: np.ndarray, name: str) -> None:
+def _report(mean: np.ndarray, std: np.ndarray, counts: np.ndarray, name: str) -> None:
+    """Warn of NaN, and of what is beyond floats, in statistics (group, step, component) of counts (..., agent)."""
     of_agent = mean.reshape(*counts.shape, mean.shape[-1] // counts.shape[-1])
     steps = int((np.isnan(of_agent).any(axis=-1) & (counts > 0)).any(axis=(0, 2)).sum())
     if steps:
         warn_user(f"state_trace: {name!r} has NaN, and so has its trace, at {steps} of {mean.shape[1]} steps")
+    there = np.broadcast_to((counts > 0)[..., np.newaxis], of_agent.shape)
+    lost = ~np.isfinite(of_agent) | ~np.isfinite(std.reshape(of_agent.shape))
+    report_overflow("state_trace", name, lost & there & ~np.isnan(of_agent))

@@ -68,6 +68,8 @@ class WaitingRows(RowSource):
         if cells is not None:
             self._cells[self.num_waiting] = cells
             self._is_masked = True
+        elif self._is_masked:
+            self._cells[self.num_waiting] = True  # a reset row that this one replaces may have had fewer
         if has_end:
             self._limit = self._chunk
         self._has_step |= is_step

@@ -19,6 +19,10 @@ INSIDE_POINTS = (8, 6)
 """Size of letters in a legend inside of Axes; the smaller one where it would fill too much of them."""
 MAX_SHARE = 0.6
 """Part of the Axes' height that a legend inside of them may take."""
+NARROWEST = 7.0
+"""A column of a legend inside of Axes is not narrower than so many letters are high, if there is another."""
+LAYOUT_POINTS = (72, 86)
+"""What a layout leaves to ticks, labels and titles beside and above small Axes."""
 FEW_LETTERS = 7
 """No label is broken or shortened to fewer letters."""
 
@@ -88,10 +92,7 @@ def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], 
 
 
 def _write_inside(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], title: str | None) -> None:
-    root: Any = ax.get_figure(root=True)
-    box = ax.get_position()
-    width = 0.85 * box.width * root.get_figwidth() * 72  # a layout may still make the Axes smaller
-    height = 0.9 * box.height * root.get_figheight() * 72
+    width, height = _room(ax)
     for points in INSIDE_POINTS:
         texts, columns, rows = _arranged(labels, width / points, 3.2)
         share = (1.6 * (rows + (title is not None)) + 1.5) * points / height
@@ -99,13 +100,26 @@ def _write_inside(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Se
             break
     else:
         rows = max(int((MAX_SHARE * height / points - 1.5) / 1.6) - (title is not None), 1)
-        columns = -(-len(labels) // rows)
+        columns = min(-(-len(labels) // rows), max(int(width / points / NARROWEST), 1))
+        rows = -(-len(labels) // columns)
         texts = [safe(shortened(label, _letters_within(label, width / points / columns - 3.2))) for label in labels]
-        share = MAX_SHARE
+        share = min((1.6 * (rows + (title is not None)) + 1.5) * points / height, 0.85)
     style: dict[str, Any] = {"loc": "upper center", "fontsize": points, "title_fontsize": points, "frameon": False}
-    ax.legend(handles, texts, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
+    legend = ax.legend(handles, texts, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
+    legend.set_in_layout(False)  # a layout would make the Axes smaller for what is inside of them
     bottom, top = ax.get_ylim()
     ax.set_ylim(bottom, bottom + (top - bottom) / (1 - share))
+
+
+def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float]:
+    """Return about how many points wide and high Axes are that a layout, where there is one, has yet to fit in."""
+    root: Any = ax.get_figure(root=True)
+    box = ax.get_position()
+    width, height = box.width * root.get_figwidth() * 72, box.height * root.get_figheight() * 72
+    if root.get_layout_engine() is None:
+        return 0.85 * width, 0.9 * height
+    beside, above = LAYOUT_POINTS
+    return max(min(0.85 * width, 1.25 * width - beside), 40.0), max(min(0.9 * height, 1.25 * height - above), 40.0)
 
 
 def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:

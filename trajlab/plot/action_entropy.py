@@ -72,7 +72,7 @@ def plot_action_entropy(
     _style.check_groups(ds, chosen)
     result = grouped_entropy(ds, name, chosen, window)
     panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
-    lines = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
+    lines, has_limit = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
     title = title_of(ds, name)
     if by is not None and lines:
         transitions = _panels.total_along(result[N], by)
@@ -81,7 +81,7 @@ def plot_action_entropy(
         labels = _legend.group_labels(chosen, counts if is_told else None)
         _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, what if is_told else None))
     texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
-    if lines:
+    if has_limit:
         texts[-1] += "; dotted: the most that n can reach"
     texts += _text.not_shown(result.attrs)
     _panels.write_names(panels, components, texts + _legend.left_out(chosen))
@@ -124,8 +124,8 @@ def _draw(
     groups: Groups,
     inner: tuple[str, ...],
     kwargs: dict[str, Any],
-) -> list[Any]:
-    """Draw and label each panel; return one line per group."""
+) -> tuple[list[Any], bool]:
+    """Draw and label each panel; return one line per group, and whether a dotted one is seen in a panel."""
     from matplotlib.lines import Line2D
 
     looks = _style.looks_of(ds, panels, groups)
@@ -135,6 +135,7 @@ def _draw(
     )
     time = result[TIME].values
     lines: list[Any] = []
+    has_limit = False
     for number, ax in enumerate(panels.axes):
         strip = split_strip(ax)
         lines = []
@@ -145,13 +146,15 @@ def _draw(
             for curve, n, look in zip(bits[number], alive[number], looks, strict=True):
                 most = np.log2(np.maximum(n, 1), where=n > 0, out=np.full(len(n), np.nan))
                 ax.plot(time, most, color=look.color, linewidth=1.0, linestyle=":", zorder=3)
+                pairs = np.stack([most[1:], most[:-1]])
+                has_limit |= bool((np.isfinite(pairs).all(axis=0) & (pairs.min(axis=0) < top)).any())
                 style = {"color": look.color, "linewidth": 1.6, "linestyle": look.linestyle, "zorder": 4}
                 lines += ax.plot(time, curve, **_style.merged(Line2D, style, kwargs))
                 mark_lone_steps(ax, time, curve, look.color)
             ax.set_ylim(-0.02 * top, top)
         draw_alive(strip, time, alive[number], groups.name is None, looks)
         _label(panels, number, ax, strip, result)
-    return lines
+    return lines, has_limit
 
 
 def _label(

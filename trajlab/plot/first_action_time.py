@@ -76,8 +76,9 @@ def plot_first_action_time(
         _legend.write_legend(panels, lines, legend_texts(actions, curves), title)
     texts = [
         f"first time of each {title}: {_text.count_text(result.attrs)}",
-        "n: episodes at risk; dots: half of those that do",
+        "n: episodes at risk",
     ]
+    texts[-1] += "; dots: half of those that do" if np.isfinite(curves.median).any() else ""
     if len(actions) < total:
         texts.append(f"{len(actions)} of {total:,} values, those that most episodes have")
     texts += _text.not_shown(attrs)

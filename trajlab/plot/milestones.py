@@ -83,8 +83,9 @@ def plot_milestones(
     what = f"{text}, of" if is_single and text != "condition" else "milestones of"
     texts = [
         f"{what} {_text.count_text(result.attrs)}",
-        "reached by each step; n: episodes at risk; dots: half of those that do",
+        "reached by each step; n: episodes at risk",
     ]
+    texts[-1] += "; dots: half of those that do" if np.isfinite(curves.median).any() else ""
     texts += _text.unseen_starts(result.attrs) + _legend.left_out(chosen)
     _panels.write_names(panels, titles, texts, panel_notes(names if lines else [], curves))
     return panels.result()

@@ -42,6 +42,9 @@ def plot_path(
     its end. Steps whose neighbours are not in the Dataset are dots. NaN is not drawn, and neither are steps of an agent
     that is done: where that is before the others are, its path ends with a diamond.
 
+    Nothing is computed, so there is no function that returns it: the points are what
+    ``stack_fields(ds).sel(field=[x, y])`` has at each step, and behind the last one those of `final_obs`.
+
     Parameters
     ----------
     ds : Dataset

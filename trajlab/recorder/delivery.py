@@ -67,11 +67,14 @@ class Delivery:
         """Let a value wait for the consumers that define a method."""
         self._items.append(_Item(method, value, [one for one in self._consumers if wants(one, method)]))
 
-    def hand_out(self) -> None:
-        """Call the consumers with all that waits; a call from within a consumer leaves that to the one outside."""
-        if not self._items:
+    def hand_out(self, *, wait: bool = True) -> None:
+        """Call the consumers with all that waits; a call from within a consumer leaves that to the one outside.
+
+        Where another thread is at it, the call waits for it, or with ``wait=False`` leaves the rest to it.
+        """
+        if not self._items or not self._lock.acquire(blocking=wait):
             return
-        with self._lock:
+        try:
             if self._is_busy:
                 return
             self._is_busy = True
@@ -90,6 +93,8 @@ class Delivery:
                 warn_user(report)
             if self._is_closing:
                 self.close()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Close each consumer, once, behind all that waits; from within a consumer, when the call outside is done."""

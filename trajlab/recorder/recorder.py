@@ -448,7 +448,7 @@ class Recorder:
     def _pull_and_hand_out(self) -> None:
         """Record the rows that wait in the source, and give the consumers what has come."""
         self._pull()
-        self._delivery.hand_out()
+        self._delivery.hand_out(wait=False)
 
     def _attach(self, source: RowSource) -> Inlet:
         """Do what `attach` says."""

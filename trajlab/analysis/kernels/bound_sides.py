@@ -62,7 +62,8 @@ class DifferenceCounter:
         if missing is not None:
             difference[missing] = 0.0
         if group is None:
-            self._sums[0] += difference.sum(axis=0, dtype=np.float64)
+            with np.errstate(over="ignore"):
+                self._sums[0] += difference.sum(axis=0, dtype=np.float64)
         else:
             kept = group >= 0
             index, rows = (group, difference) if kept.all() else (group[kept], difference[kept])

@@ -166,6 +166,12 @@ class LagSums:
         self._shift[code] = [_median(column[np.isfinite(column)]) for column in own.T]
         self._met[code] = True
 
+    def overflown(self) -> np.ndarray:
+        """Return where (group, lag, component) values are finite, and their sums, or the squares of these, are not."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = self._sums[:2] ** 2
+        return ~(np.isfinite(self._sums).all(axis=0) & np.isfinite(squares).all(axis=0)) & ~self.undefined
+
     def correlation(self) -> np.ndarray:
         """Return Pearson's correlation (group, lag, component) over the pairs; NaN where either side does not vary."""
         n = self.n[..., np.newaxis]

@@ -170,18 +170,24 @@ def sorted_quantiles(rows: np.ndarray, starts: np.ndarray, last: np.ndarray, qua
 
     Those of a place stand from `starts` (place,) on, and `last` (place,) behind that is the last one.
 
-    >>> rows = np.array([[1.0], [2.0], [4.0], [7.0]])
+    >>> rows = np.array([[1.0], [2.0], [4.0], [7.0], [-1.5e308], [1.5e308]])
     >>> sorted_quantiles(rows, np.array([0, 3]), np.array([2, 0]), np.array([0.0, 0.75]))[:, :, 0]
     array([[1., 7.],
            [3., 7.]])
+    >>> sorted_quantiles(rows, np.array([4]), np.array([1]), np.array([0.5]))
+    array([[[0.]]])
     """
     place = quantiles[:, np.newaxis] * last
     lower = np.floor(place).astype(np.intp)
     below = rows[starts + lower].astype(np.float64)
     above = rows[starts + np.minimum(lower + 1, last)].astype(np.float64)
     beyond = (place - lower)[:, :, np.newaxis]
-    with np.errstate(invalid="ignore"):
-        out = np.where(below == above, below, below + (above - below) * beyond)
+    with np.errstate(invalid="ignore", over="ignore"):
+        span = above - below
+        out = np.where(below == above, below, below + span * beyond)
+        if np.isinf(span).any():  # between finite values that are further apart than any float
+            far = np.isinf(span) & np.isfinite(below) & np.isfinite(above)
+            out = np.where(far, below * (1 - beyond) + above * beyond, out)
     out = np.where(beyond == 0, below, out)
     if rows.dtype.kind == "f":
         out[:, np.isnan(rows[starts + last])] = np.nan

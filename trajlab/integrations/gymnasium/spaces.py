@@ -66,6 +66,11 @@ def leaves_of(space: Space, root: str, exclude: Sequence[str]) -> list[Leaf]:
     return chosen
 
 
+def array_leaves(space: Space, root: str) -> list[Leaf]:
+    """Return the leaves of a space whose values are arrays of a fixed shape."""
+    return [leaf for leaf in _walk(space, (root,)) if _is_array(leaf.space)]
+
+
 def _walk(space: Space, path: Path) -> Iterator[Leaf]:
     if isinstance(space, spaces.Dict | spaces.Tuple):
         pairs = space.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)

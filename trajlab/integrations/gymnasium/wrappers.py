@@ -158,7 +158,7 @@ class RecordEpisodes(gym.Wrapper, RecordConstructorArgs, _Recording):
             leaves_of(env.observation_space, "obs", exclude),
             leaves_of(env.action_space, "action", exclude),
             num_envs=1,
-            autoreset="next_step" if _resets_itself(env) else "disabled",
+            autoreset="next_step" if resets_itself(env) else "disabled",
             is_single=True,
             chunk=chunk,
             exclude=exclude,
@@ -226,7 +226,7 @@ class RecordVectorEpisodes(VectorWrapper, RecordConstructorArgs, _Recording):
             leaves_of(env.single_observation_space, "obs", exclude),
             leaves_of(env.single_action_space, "action", exclude),
             num_envs=env.num_envs,
-            autoreset=_autoreset_of(env),
+            autoreset=autoreset_of(env),
             is_single=False,
             chunk=chunk,
             exclude=exclude,
@@ -255,7 +255,7 @@ def _checked(exclude: Any) -> list[str]:
     return list(exclude)
 
 
-def _resets_itself(env: Any) -> bool:
+def resets_itself(env: Any) -> bool:
     """Say whether a single environment is in Gymnasium's `Autoreset`, which resets with the step after an end.
 
     Its metadata do not tell: vector environments write their mode into those of the environments they are made
@@ -268,7 +268,7 @@ def _resets_itself(env: Any) -> bool:
     return False
 
 
-def _autoreset_of(envs: VectorEnv) -> Autoreset:
+def autoreset_of(envs: VectorEnv) -> Autoreset:
     """Return what vector environments do after an end.
 
     Gymnasium's own say so in an attribute, too, which goes before the metadata: these are shared by all

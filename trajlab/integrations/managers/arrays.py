@@ -87,9 +87,10 @@ def on_host(given: Any) -> Any:
 
 def merged(where: Any, fields: Fields, others: Fields) -> Fields:
     """Return `fields` of the environments `where` (N,) bool, and `others` of the rest."""
+    tree: Any  # JAX's annotation of it knows no comparison
     leaves, tree = jax.tree.flatten(fields)
     rest, other_tree = jax.tree.flatten(others)
-    if bool(tree != other_tree):  # type: ignore[operator]
+    if tree != other_tree:
         raise ValueError(
             f"after_step() gave the fields {sorted(others)} at the end of a step, and {sorted(fields)} before the "
             "reset of environments within it; it has to give the same ones"

@@ -176,12 +176,12 @@ class SharedRecorder:
     def begin(self) -> None:
         """Begin the row of the next step: the one before is recorded."""
         row, inlet = self._parts()
+        try:
+            inlet.pull()
+        except BaseException:
+            row.lose()
+            raise
         with inlet.lock:
-            try:
-                inlet.pull()
-            except BaseException:
-                row.lose()
-                raise
             row.begin()
 
     def fill(self, fields: Fields, *, is_last: bool) -> None:

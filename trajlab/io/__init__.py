@@ -1,0 +1,1 @@
+"""Datasets in files and in other forms; storage packages are imported where they are used."""

@@ -1,0 +1,181 @@
+"""Episodes written as they happen: each line when its step is known."""
+
+import importlib.metadata
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trajlab import names
+from trajlab.io.jsonl.declared import OPTIONS, Declared, Tree
+from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, VALUES
+from trajlab.io.jsonl.files import episode_file
+from trajlab.io.jsonl.lines import sealed
+from trajlab.io.jsonl.specs import FORMAT
+from trajlab.io.jsonl.text import OPTIONS as NUMPY
+from trajlab.io.jsonl.text import library
+
+MAX_OPEN = 64
+"""Files that stay open between steps; further ones are opened for each line."""
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+
+
+class LiveFiles:
+    """The files of a directory that are being written."""
+
+    def __init__(self, directory: Path, first: int) -> None:
+        """Begin with the episode number `first`."""
+        self._directory, self._next = directory, first
+        self._open: dict[int, int] = {}
+
+    def begin(self) -> int:
+        """Return the number of a new episode, whose file comes with its first lines."""
+        self._next += 1
+        return self._next - 1
+
+    def write(self, number: int, text: bytes) -> None:
+        """Append lines to an episode's file, in one write."""
+        file = self._open.get(number)
+        if file is not None:
+            _write(file, text)
+            return
+        file = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
+        if len(self._open) < MAX_OPEN:
+            self._open[number] = file
+            _write(file, text)
+            return
+        try:
+            _write(file, text)
+        finally:
+            os.close(file)
+
+    def end(self, number: int) -> None:
+        """Close an episode's file."""
+        file = self._open.pop(number, None)
+        if file is not None:
+            os.close(file)
+
+    def close(self) -> None:
+        """Close all files."""
+        for number in list(self._open):
+            self.end(number)
+
+
+def _write(file: int, text: bytes) -> None:
+    written = os.write(file, text)
+    while written < len(text):  # as a disk that fills up does
+        written += os.write(file, text[written:])
+
+
+class Trail:
+    """The episode under way in one environment.
+
+    Its file comes with the first step, so that there is none of a reset that failed, or that nothing followed.
+
+    Attributes
+    ----------
+    is_begun : bool
+        Whether it is known what the environment showed last.
+    """
+
+    def __init__(
+        self,
+        env: int,
+        files: LiveFiles,
+        declared: Declared,
+        obs: Tree,
+        action: Tree,
+        reward: Tree,
+        attrs: Mapping[str, Any],
+    ) -> None:
+        """Write the episodes of environment `env`."""
+        self._env, self._files, self._declared, self._attrs = env, files, declared, attrs
+        self._obs, self._action, self._reward = obs, action, reward
+        self._head: dict[str, Any] = {}
+        self._shown: Any = None
+        self._number: int | None = None
+        self._t = self._version = 0
+        self._dumps = library().dumps
+        self.is_begun = False
+
+    def begin(
+        self, obs: Any, *, info: Mapping[str, Any], seed: int | None, options: Mapping[str, Any], start_seen: bool
+    ) -> None:
+        """Note what an environment showed before its first step, in memory of one's own; end what was before."""
+        self.end()
+        self._shown = obs
+        self._head = {INFO: self._declared.plain(info), SEED: seed, OPTIONS: self._declared.options(options)}
+        self._head[names.START_SEEN] = start_seen
+        self.is_begun = True
+
+    def step(
+        self, action: Any, obs: Any, reward: Any, terminated: Any, truncated: Any, info: Any, iteration: int, row: int
+    ) -> None:
+        """Write a step; `obs` is what it led to, None where that is not known.
+
+        Raises
+        ------
+        ValueError
+            When a value has another shape or kind than the variable.
+        """
+        fits = self._obs.fits(obs) and self._action.fits(action) and self._reward.fits(reward)
+        if not fits:
+            obs, action, reward = self._fitted(obs, action, reward)
+        info = self._declared.info(info) if info else {}
+        head = self._first_line(iteration, row) if self._number is None else b""
+        self._t += 1
+        line = {
+            "event": "step",
+            "t": self._t,
+            ACTION: action,
+            OBS: obs,
+            REWARD: reward,
+            names.TERMINATED: terminated,
+            names.TRUNCATED: truncated,
+            INFO: info,
+            names.ITERATION: iteration,
+        }
+        if self._version != self._declared.version:
+            line["variables"] = self._declared.entries(self._version)
+            self._version = self._declared.version
+        try:
+            text = self._dumps(line, option=NUMPY)
+        except TypeError:  # an array that does not lie as orjson takes it
+            text = b"null"
+        if b"null" in text and fits:  # a number that is not finite
+            line[OBS], line[ACTION], line[REWARD] = self._fitted(obs, action, reward)
+            text = self._dumps(line, option=NUMPY)
+        assert self._number is not None
+        self._files.write(self._number, head + sealed(text))
+
+    def _fitted(self, obs: Any, action: Any, reward: Any) -> tuple[Any, Any, Any]:
+        shown = None if obs is None else self._obs.fitted(obs)
+        return shown, self._action.fitted(action), self._reward.fitted(reward)
+
+    def _first_line(self, iteration: int, row: int) -> bytes:
+        """Return the first line of a new file."""
+        shown = self._obs.fitted(self._shown)
+        self._number, self._t, self._version = self._files.begin(), 0, self._declared.version
+        line = {
+            "event": "reset",
+            names.EPISODE: self._number,
+            OBS: shown,
+            **{key: self._head[key] for key in (INFO, SEED, OPTIONS)},
+            names.ENV: self._env,
+            "schema": FORMAT,
+            "version": importlib.metadata.version("trajlab"),
+            "attrs": self._attrs,
+            "variables": self._declared.entries(),
+            VALUES: {
+                names.START_ROW: row,
+                names.START_ITERATION: iteration,
+                names.START_SEEN: self._head[names.START_SEEN],
+            },
+        }
+        return sealed(self._dumps(line, option=NUMPY))
+
+    def end(self) -> None:
+        """End the episode, by its last flags or where it is."""
+        if self._number is not None:
+            self._files.end(self._number)
+        self._number, self._shown, self.is_begun = None, None, False
