@@ -38,16 +38,10 @@ def mean_in_parts(rows: np.ndarray, missing: np.ndarray | None, length: np.ndarr
         for begin, end in itertools.pairwise(edges):
             steps = int(length[begin])
             stop = start + (end - begin) * steps
-            out[begin:end] = (
-                _mean_alike(
-                    _by_step(rows[start:stop], steps),
-                    None if missing is None else _by_step(missing[start:stop], steps),
-                    steps,
-                    parts,
-                )
-                .reshape(parts, end - begin, -1)
-                .swapaxes(0, 1)
-            )
+            columns = _by_step(rows[start:stop], steps)
+            absent = None if missing is None else _by_step(missing[start:stop], steps)
+            means = _mean_alike(columns, absent, steps, parts)
+            out[begin:end] = means.reshape(parts, end - begin, -1).swapaxes(0, 1)
             start = stop
     return out
 
