@@ -24,8 +24,7 @@ from trajlab.analysis.discrete import as_discrete, discrete_kind, require_few
 from trajlab.analysis.grid import BinsArgument, Grid, make_grid, report_nan
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.counting import MAX_PLACES, ValueCounter
-from trajlab.analysis.kernels.held_rows import HeldRows, PlaceCounter
+from trajlab.analysis.kernels.counting import MAX_PLACES, PlaceCounter, ValueCounter
 from trajlab.analysis.kernels.masks import but_not, count_set, either
 from trajlab.analysis.kernels.moments import Moments
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
@@ -184,7 +183,7 @@ class _Binned:
     @property
     def n(self) -> np.ndarray:
         """How many transitions stand at each place (place * agent,)."""
-        return self._n.result()
+        return self._n.counts
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -218,14 +217,12 @@ def _counts(
             )
 
     counter = ValueCounter(binned.size, components, check)
-    held = HeldRows(counter.add, lambda: counter.counts.size)
     for batch, index in binned.batches():
         values, missing = as_discrete(batch.values[name], kind)
         dead = binned.alive.missing(batch, batch.values[name].shape)
         nan = but_not(missing, dead)
         binned.num_nan += 0 if nan is None else count_set(nan[index >= 0])
-        held.add(values, index, either(missing, dead))
-    held.flush()
+        counter.add(values, index, either(missing, dead))
     values, counts = list_values(*counter.result(), labels, ds[name].attrs, name)
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)

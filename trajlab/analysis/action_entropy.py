@@ -21,6 +21,7 @@ from trajlab.analysis.common import (
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
+from trajlab.analysis.kernels.counting import places_dtype
 from trajlab.analysis.kernels.ngrams import NumberCounter
 from trajlab.analysis.step_counts import Counted, count_steps, labelled_steps
 from trajlab.dataset.cells import Cells
@@ -172,9 +173,10 @@ def _within_episodes(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, int]:
     size, components, width = rows.ds.sizes[EPISODE], rows.components, max(len(rows.values), 1)
     counter = NumberCounter(size * components * width, room=4 * len(Cells.of(rows.ds)) * components)
     num_nan = 0
-    for episode, codes, present, nan in rows.unordered():
+    first = np.arange(size, dtype=places_dtype(size * components * width)) * (components * width)
+    for first_number, codes, present, nan in rows.unordered(first):
         num_nan += nan
-        numbers = codes + (episode * (components * width))[:, np.newaxis]
+        numbers = codes + first_number[:, np.newaxis]
         if components > 1:
             numbers += np.arange(components) * width
         counter.add(numbers, present)

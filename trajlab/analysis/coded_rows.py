@@ -132,8 +132,10 @@ class CodedRows(NamedTuple):
             assert batch.start is not None
             yield CodedBatch(codes, present, nan, follows, groups.index(batch), batch.start, shared)
 
-    def unordered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, int]]:
-        """Yield the episodes (M,) and codes (M, component) of all rows in any order, which are present, how many NaN.
+    def unordered(self, per_episode: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, int]]:
+        """Yield the codes (M, component) of all rows in any order, which are present, and how many NaN.
+
+        In front of these stands what an array (episode,) has for each row, (M,).
 
         Raises
         ------
@@ -143,7 +145,7 @@ class CodedRows(NamedTuple):
         alive = AliveRows.of(self.ds, self.name)
         for batch in iter_flat(self.ds, [self.name, *alive.needed]):
             codes, present, nan = self._code(batch, alive)
-            yield batch.episode, codes, present, count_set(nan)
+            yield batch.spread(per_episode), codes, present, count_set(nan)
 
     def _code(self, batch: FlatBatch, alive: AliveRows) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Return the codes of a batch, and as in `CodedBatch` which are present and which are NaN."""

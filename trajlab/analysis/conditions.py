@@ -11,7 +11,7 @@ from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
-from trajlab.dataset.flat import iter_flat
+from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.parts import iter_parts
 from trajlab.dataset.successive import Successive, iter_successive
 from trajlab.errors import warn_user
@@ -29,18 +29,25 @@ class ConditionBatch(NamedTuple):
 
     Attributes
     ----------
-    episode, time : array (M,)
-        Position along `episode`, and label of `time`.
+    batch : FlatBatch
+        The transitions.
     holds : array (M, component) of bool
         False where an agent is done, and perhaps where it held in the step before, too.
     takes_part : array (M, agent) of bool or None
         Which agents take part; None where it is not about agents.
+    episodes : array or None
+        Where the episodes of `batch` stand among all; None where they are all.
     """
 
-    episode: np.ndarray
-    time: np.ndarray
+    batch: FlatBatch
     holds: np.ndarray
     takes_part: np.ndarray | None
+    episodes: np.ndarray | None
+
+    def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the position along `episode` of all, and the label of `time`, at places that ascend."""
+        episode, time = self.batch.locate(places)
+        return episode if self.episodes is None else self.episodes[episode], time
 
 
 class ConditionReader:
@@ -90,16 +97,14 @@ class ConditionReader:
             )
         if part.variables[self._name].dtype == bool and not self.alive.needed:
             for one in iter_successive(part, [self._name]):
-                episode = one.batch.episode if episodes is None else episodes[one.batch.episode]
-                yield ConditionBatch(episode, one.batch.time, _beginnings(one, self._name), None)
+                yield ConditionBatch(one.batch, _beginnings(one, self._name), None, episodes)
             return
         for batch in iter_flat(part, [self._name, *self.alive.needed]):
             rows, missing = as_discrete(batch.values[self._name], "b")
             dead = self.alive.missing(batch, batch.values[self._name].shape)
             self._num_nan += count_set(missing, dead)
             rows = rows if missing is None else rows & ~missing
-            episode = batch.episode if episodes is None else episodes[batch.episode]
-            yield ConditionBatch(episode, batch.time, rows if dead is None else rows & ~dead, self.alive.mask(batch))
+            yield ConditionBatch(batch, rows if dead is None else rows & ~dead, self.alive.mask(batch), episodes)
 
     @staticmethod
     def _field_of(ds: xr.Dataset, name: str) -> str:

@@ -9,13 +9,13 @@ from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by,
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.event_times import events_dataset
 from trajlab.analysis.first_times import AgentSteps, FirstTimes
-from trajlab.analysis.kernels.counting import coded, only_occurring
+from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype
 from trajlab.analysis.kernels.masks import count_set, either
-from trajlab.analysis.kernels.minima import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import iter_flat
+from trajlab.dataset.flat import FlatBatch, iter_flat
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user
 from trajlab.names import EPISODE, EVENT_NAMES, LABEL, NUM_NAN_ATTR, VALUE
@@ -83,8 +83,10 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[FirstTi
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         num_nan += count_set(missing, dead)
-        times.add(batch.episode, batch.time, values, either(missing, dead))
-        stop.add(batch.episode, alive.mask(batch))
+        times.add(batch, values, either(missing, dead))
+        taking_part = alive.mask(batch)
+        if taking_part is not None:
+            stop.add(batch.episode, taking_part)
     if num_nan:
         warn_user(f"first_action_time: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     values, found = times.listed(names, ds[name].attrs)
@@ -111,9 +113,10 @@ class FirstOfValues:
         self.name = name
         self.values: np.ndarray = np.zeros(0, np.int64)
         self.times = np.full((episodes, components, 0), NEVER)
+        self._make_room()
 
-    def add(self, episode: np.ndarray, time: np.ndarray, rows: np.ndarray, missing: np.ndarray | None) -> None:
-        """Take values (M, component) at episodes and times (M,), but for what is `missing`."""
+    def add(self, batch: FlatBatch, rows: np.ndarray, missing: np.ndarray | None) -> None:
+        """Take values (M, component) of a batch, but for what is `missing`; those of an episode come in order."""
         if not rows.size:
             return
         seen, codes = coded(rows)
@@ -122,14 +125,19 @@ class FirstOfValues:
             seen, codes = only_occurring(seen, codes, missing)
             self._meet(seen)
             codes = np.searchsorted(self.values, seen)[codes] if len(seen) else codes
-        size = len(self.values)
-        index = codes + (episode * self.times.shape[1])[:, np.newaxis] * size
-        if rows.shape[1] > 1:
-            index += np.arange(rows.shape[1]) * size
-        all_times = np.broadcast_to(time[:, np.newaxis], rows.shape)
+        index = codes + batch.spread(self._first)[:, np.newaxis]
+        components = rows.shape[1]
+        if components > 1:
+            index += np.arange(components) * len(self.values)
+        index = index.astype(np.intp, copy=False).reshape(-1)
+        is_new = self._is_unmet.take(index)
         if missing is not None:
-            index, all_times = index[~missing], all_times[~missing]
-        lower_to(self.times.reshape(-1), index.reshape(-1), all_times.reshape(-1))
+            is_new &= ~missing.reshape(-1)
+        new = np.flatnonzero(is_new)
+        index = index[new]
+        self._is_unmet[index] = False
+        # Of what is assigned to one place the last one stays: in reversed order that is the first.
+        self.times.reshape(-1)[index[::-1]] = batch.time[new // components][::-1]
 
     def _meet(self, values: np.ndarray) -> None:
         """Make room for further values."""
@@ -140,13 +148,21 @@ class FirstOfValues:
         wider = np.full((*self.times.shape[:2], len(union)), NEVER)
         wider[..., np.searchsorted(union, self.values)] = self.times
         self.values, self.times = union, wider
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Note which values were not met yet, in few bytes for the cache, and where those of each episode stand."""
+        self._is_unmet = (self.times == NEVER).reshape(-1)
+        dtype = places_dtype(self.times.size)
+        self._first = np.arange(len(self.times), dtype=dtype) * (self.times.shape[1] * self.times.shape[2])
 
     def listed(self, names: dict[Any, str] | None, attrs: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return all values to list, and the times (episode, component, value) as float64, NaN where never."""
         place = np.arange(1, len(self.values) + 1)  # 0 for a value that was not met
         values, place = list_values(self.values, place, names, attrs, self.name)
-        times = np.full((*self.times.shape[:2], len(values)), np.nan)
-        met = place > 0
-        taken = self.times[..., place[met] - 1]
-        times[..., met] = np.where(taken == NEVER, np.nan, taken)
-        return values, times
+        times = np.where(self.times == NEVER, np.nan, self.times)
+        if np.array_equal(place, np.arange(1, len(self.values) + 1)):
+            return values, times
+        wider = np.full((*times.shape[:2], len(values)), np.nan)
+        wider[..., place > 0] = times[..., place[place > 0] - 1]
+        return values, wider

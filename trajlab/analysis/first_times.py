@@ -69,8 +69,10 @@ def _of_one(ds: xr.Dataset, condition: Any, name: str) -> FirstTimes:
     for batch in reader:
         cell = np.flatnonzero(batch.holds)
         row = cell if width == 1 else cell // width
-        lower_to(smallest, batch.episode[row] * width + (cell - row * width), batch.time[row])
-        stop.add(batch.episode, batch.takes_part)
+        episode, time = batch.locate(row)
+        lower_to(smallest, episode * width + (cell - row * width), time)
+        if batch.takes_part is not None:
+            stop.add(batch.locate(np.arange(len(batch.holds)))[0], batch.takes_part)
     shape = (episodes, *reader.shape)
     times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
     return FirstTimes((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))
@@ -91,11 +93,10 @@ class AgentSteps:
         self.alive, self.length = alive, ds.variables[LENGTH].values.astype(np.int64)
         self.counts = np.zeros((len(self.length), alive.num_agents), np.int64)
 
-    def add(self, episode: np.ndarray, takes_part: np.ndarray | None) -> None:
+    def add(self, episode: np.ndarray, takes_part: np.ndarray) -> None:
         """Take transitions (M,), and which agents take part in them (M, agent)."""
-        if takes_part is not None:
-            index = episode[:, np.newaxis] * self.alive.num_agents + np.arange(self.alive.num_agents)
-            self.counts += np.bincount(index[takes_part], minlength=self.counts.size).reshape(self.counts.shape)
+        index = episode[:, np.newaxis] * self.alive.num_agents + np.arange(self.alive.num_agents)
+        self.counts += np.bincount(index[takes_part], minlength=self.counts.size).reshape(self.counts.shape)
 
     def result(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the number for each episode and component (episode, ...)."""

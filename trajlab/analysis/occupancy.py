@@ -10,7 +10,7 @@ from trajlab.analysis.components import Component, components_of
 from trajlab.analysis.grid import BinsArgument, Grid, make_grid, report_nan
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.held_rows import PlaceCounter
+from trajlab.analysis.kernels.counting import PlaceCounter
 from trajlab.dataset.flat import iter_flat
 from trajlab.names import COUNT, NUM_NAN_ATTR, NUM_OUTSIDE_ATTR, SHARE
 
@@ -102,4 +102,4 @@ def count_grid(ds: xr.Dataset, grid: Grid, groups: Groups) -> np.ndarray:
     counter = PlaceCounter(groups.size * grid.size)
     for batch in iter_flat(ds, list(dict.fromkeys([*grid.needed, *groups.fields]))):
         counter.add(grid.index(batch, groups.index(batch)))
-    return counter.result()
+    return counter.counts

@@ -13,7 +13,6 @@ from trajlab.analysis.common import inner_coords, made_by, require_free_dims
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.grouping.groups import Groups, refuse_time
 from trajlab.analysis.kernels.counting import ValueCounter
-from trajlab.analysis.kernels.held_rows import HeldRows
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
@@ -51,14 +50,12 @@ def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted
     components = component_count(ds[name].variable)
     check = functools.partial(require_few, name=name, what=what)
     counter = ValueCounter(groups.size * len(steps.labels), components, check)
-    held = HeldRows(counter.add, lambda: counter.counts.size // max(components, 1))
     num_nan = 0
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
         dead = alive.missing(batch, batch.values[name].shape)
         num_nan += count_set(missing, dead)
-        held.add(values, place_of(batch, groups, steps), either(missing, dead))
-    held.flush()
+        counter.add(values, place_of(batch, groups, steps), either(missing, dead))
     if num_nan:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
     return Counted(*counter.result(), count_alive(ds, groups, steps, alive), num_nan)

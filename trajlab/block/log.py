@@ -168,7 +168,7 @@ class LogView:
                 block = self.blocks[first]
                 return gather(block.array(index, field), rows - block.start, columns, inner)
             out: np.ndarray | None = None
-            for number in np.unique(which):
+            for number in np.flatnonzero(np.bincount(which)):
                 here, block = np.flatnonzero(which == number), self.blocks[number]
                 part = gather(block.array(index, field), rows[here] - block.start, columns[here], inner)
                 out = np.empty((len(rows), *part.shape[1:]), part.dtype) if out is None else out

@@ -52,10 +52,14 @@ class Cells:
 
     def steps_of(self, time: np.ndarray) -> np.ndarray:
         """Return the place of labels of `time` among `labels`."""
-        labels = self.labels
-        if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
-            return time - labels[0] if labels[0] else time
-        return np.searchsorted(labels, time)
+        if self.has_gaps:
+            return np.searchsorted(self.labels, time)
+        return time - self.labels[0] if len(self.labels) and self.labels[0] else time
+
+    @functools.cached_property
+    def has_gaps(self) -> bool:
+        """Whether some labels between the first and the last are not there."""
+        return len(self.labels) > 0 and bool(self.labels[-1] - self.labels[0] != len(self.labels) - 1)
 
     def span(self, start: int, stop: int) -> "CellSpan":
         """Return transitions `start` to `stop`, counted through episode after episode."""

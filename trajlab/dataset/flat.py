@@ -22,6 +22,8 @@ MAX_BYTES = 2**25
 """Bytes a batch may take, where one transition is not bigger."""
 MAX_CELLS = 2**17
 """Transitions of a batch at most: index arrays of that size stay in the processor's cache."""
+MANY_OF = 64
+"""From one transition of so many on, all are located at once."""
 
 Reader = Callable[[CellSpan], np.ndarray]
 """Returns one field's values (M, ...) at a span of M transitions."""
@@ -40,15 +42,15 @@ class FlatBatch:
     start : int or None
         Number of the first transition, all counted through episode after episode, where those of the batch follow
         each other in this order; None where they may not.
-    find_spread : callable or None
-        Returns what `spread` does, where that can be had without `episode`.
+    tile : Tile or None
+        Where they lie in a log, if they do: much is found there without `episode` and `time`.
     """
 
     values: Mapping[str, np.ndarray]
     find_episode: Callable[[], np.ndarray]
     find_time: Callable[[], np.ndarray]
     start: int | None = None
-    find_spread: Callable[[np.ndarray], np.ndarray] | None = None
+    tile: Tile | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -61,8 +63,24 @@ class FlatBatch:
         return self.find_time()
 
     def spread(self, per_episode: np.ndarray) -> np.ndarray:
-        """Return what an array over `episode` has for each transition, (M,)."""
-        return per_episode[self.episode] if self.find_spread is None else self.find_spread(per_episode)
+        """Return what an array of integers over `episode` has for each transition, (M,)."""
+        return per_episode[self.episode] if self.tile is None else self.tile.spread(per_episode)
+
+    def time_plus(self, per_episode: np.ndarray) -> np.ndarray:
+        """Return `time` and what an array of integers over `episode` adds to it, (M,) of int."""
+        return self.time + self.spread(per_episode) if self.tile is None else self.tile.time_plus(per_episode)
+
+    def reached(self, steps: np.ndarray) -> np.ndarray:
+        """Return how many of `steps` (few, episode), ascending, are not after that of each transition, (M,) int32."""
+        if self.tile is not None:
+            return self.tile.reached(steps)
+        return np.asarray(sum((self.time >= self.spread(step) for step in steps), np.zeros(len(self.time), np.int32)))
+
+    def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return `episode` and `time` of the transitions at some places, which ascend."""
+        if self.tile is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
+            return self.episode[places], self.time[places]
+        return self.tile.locate(places)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
@@ -85,7 +103,8 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     Yields
     ------
     FlatBatch
-        None for a Dataset without transitions. The order of transitions is arbitrary.
+        None for a Dataset without transitions. The order of transitions is arbitrary, but that those of an episode
+        come in the order of `time`.
 
     Raises
     ------
@@ -133,7 +152,7 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
 def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
     """Return the batch of a tile's cells; `numbers` are the positions of all episodes."""
-    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, find_spread=tile.spread)
+    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile)
 
 
 def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:

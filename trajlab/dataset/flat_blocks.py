@@ -22,6 +22,8 @@ FEW_ROWS, MANY_ROWS = 8, 64
 """Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
 CACHE_STRIDE = 2048
 """Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
+NO_SHIFT = np.zeros((), np.int32)
+"""What to add to `time` for nothing."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -85,9 +87,15 @@ class Tile(NamedTuple):
     values : dict of str to array (M, ...)
         Perhaps views of the log; not to be written.
     spread : callable
-        Return, (M,), what an array (chosen episode,) has for the episode of each cell.
+        Return, (M,), what an array of integers (chosen episode,) has for the episode of each cell.
     find_time : callable
         Return time, (M,).
+    time_plus : callable
+        Return, (M,), time and what an array of integers (chosen episode,) has for the episode of each cell.
+    reached : callable
+        Return, (M,) int32, how many of steps (few, chosen episode), ascending, are not after each cell's.
+    locate : callable
+        Return the chosen episode, and time, (K,), at places (K,) that ascend and hold transitions.
     start, stop : int
         Which rows they are.
     absent : array (K,) of int
@@ -97,6 +105,9 @@ class Tile(NamedTuple):
     values: dict[str, np.ndarray]
     spread: Callable[[np.ndarray], np.ndarray]
     find_time: Callable[[], np.ndarray]
+    time_plus: Callable[[np.ndarray], np.ndarray]
+    reached: Callable[[np.ndarray], np.ndarray]
+    locate: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     start: int
     stop: int
     absent: np.ndarray
@@ -116,6 +127,8 @@ def read_blocks(
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
+    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
+    begin_less = by_identity(lambda per_episode: begin_rows - per_episode)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
@@ -127,7 +140,7 @@ def read_blocks(
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, episodes, start, stop, chosen, is_full, every_cell)
+                yield _tile(source, variables, block, episodes, start, stop, chosen, begin_less, is_full, every_cell)
 
 
 def _tile(
@@ -138,31 +151,40 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
+    begin_less: Callable[[np.ndarray], np.ndarray],
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them."""
+    """Return rows `start` to `stop` of the log, and what locates them; `begin_less` takes from each episode's first."""
     held = None if is_full else episodes.are_held(start, stop)
     absent = np.flatnonzero(~held) if held is not None else np.zeros(0, np.intp)
 
     def wanted(cells: np.ndarray) -> np.ndarray:
         return cells if held is None or every_cell else cells[held]
 
-    @functools.cache
-    def places() -> np.ndarray:
-        return wanted(episodes.places(start, stop))
-
     @by_identity
     def spread(per_episode: np.ndarray) -> np.ndarray:
-        return episodes.sorted(per_episode).take(places())
+        return wanted(episodes.spread(per_episode, start, stop))
+
+    @by_identity
+    def reached(steps: np.ndarray) -> np.ndarray:
+        return wanted(episodes.reached(steps, start, stop)).astype(np.int32)
+
+    def time_plus(per_episode: np.ndarray) -> np.ndarray:
+        begin = episodes.spread(begin_less(per_episode), start, stop).reshape(-1, episodes.width)
+        found = wanted((np.arange(start, stop, dtype=begin.dtype)[:, np.newaxis] - begin).reshape(-1))
+        if every_cell:
+            found[absent] = 0
+        return found
 
     @functools.cache
     def time() -> np.ndarray:
-        steps = wanted(np.repeat(np.arange(start, stop), episodes.width))
-        steps -= episodes.begin.take(places())
-        if every_cell:
-            steps[absent] = 0
-        return steps
+        return time_plus(NO_SHIFT).astype(np.int64, copy=False)
+
+    def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cells = places if held is None or every_cell else np.flatnonzero(held)[places]
+        row, column = np.divmod(cells, episodes.width)
+        return episodes.locate(row + start, column)
 
     values = {}
     for name, variable in variables.items():
@@ -175,7 +197,7 @@ def _tile(
         else:
             whole = (slice(None),) * (variable.ndim - 2)
             values[name] = base[0].recorded(spread(chosen), time(), whole)
-    return Tile(values, spread, time, start, stop, absent)
+    return Tile(values, spread, time, time_plus, reached, locate, start, stop, absent)
 
 
 def _rows_of(source: Source, array: FieldArray | IterationArray, block: Block, start: int, stop: int) -> np.ndarray:

@@ -58,18 +58,21 @@ def iter_whole(ds: xr.Dataset, fields: Iterable[str], most: int = MAX_CELLS) -> 
     for batch in iter_ordered(ds, fields):
         assert batch.start is not None
         stop = batch.start + len(batch.values[fields[0]])
-        first, last = np.searchsorted(cells.offsets, [begin, stop], side="right") - 1
         held.append(batch.values)
-        if cells.offsets[last] > begin:
-            joined = {name: np.concatenate([values[name] for values in held]) for name in fields}
-            edges = cells.offsets[first : last + 1]
-            for low, high in _ranges(edges, most):
-                span = cells.span(int(edges[low]), int(edges[high]))
-                part = {name: rows[span.start - begin : span.stop - begin] for name, rows in joined.items()}
-                yield batch_of(part, span), span
-            end = int(edges[-1])
-            held = [{name: rows[end - begin :] for name, rows in joined.items()}]
-            begin = end
+        is_last = stop == len(cells)
+        if stop - begin < most and not is_last:
+            continue
+        first, last = np.searchsorted(cells.offsets, [begin, stop], side="right") - 1
+        joined = {name: np.concatenate([values[name] for values in held]) for name in fields}
+        edges, start = cells.offsets[first : last + 1], begin
+        for low, high in _ranges(edges, most):
+            if high == last - first and high - low > 1 and not is_last:
+                break  # episodes of the next batch may join these
+            span = cells.span(int(edges[low]), int(edges[high]))
+            part = {name: rows[span.start - start : span.stop - start] for name, rows in joined.items()}
+            yield batch_of(part, span), span
+            begin = span.stop
+        held = [{name: rows[begin - start :] for name, rows in joined.items()}]
 
 
 def _ranges(offsets: np.ndarray, most: int) -> Iterator[tuple[int, int]]:

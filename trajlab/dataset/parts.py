@@ -1,6 +1,6 @@
 """A Dataset in parts that fit into memory padded: ranges of episodes, of similar length where they may be moved."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import xarray as xr
@@ -26,15 +26,20 @@ def iter_parts(ds: xr.Dataset) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
     """
     cells = Cells.of(ds)
     fields = [variable for variable in ds.variables.values() if is_per_transition(variable)]
-    may_move = all(is_in_memory(variable) or lazy_base(variable) is not None for variable in fields)
-    order = np.argsort(cells.counts, kind="stable") if may_move else np.arange(len(cells.counts))
+    can_move = may_move(fields)
+    order = np.argsort(cells.counts, kind="stable") if can_move else np.arange(len(cells.counts))
     width = sum(variable.dtype.itemsize * component_count(variable) for variable in fields)
-    step = 1 if may_move else max((stored_chunk(variable) for variable in fields), default=1)
+    step = 1 if can_move else max((stored_chunk(variable) for variable in fields), default=1)
     for start, stop in padded_ranges(cells.counts[order], max(MAX_BYTES // max(width, 1), 1), step):
         episodes = order[start:stop]
         longest = int(cells.counts[episodes].max(initial=0))
         times = slice(0, longest) if cells.order is None else cells.order[:longest]
         yield episodes, ds.isel({EPISODE: as_slice(episodes), TIME: times})
+
+
+def may_move(fields: Iterable[xr.Variable]) -> bool:
+    """Say whether episodes may be read in any order; those of dask and of files lie in chunks."""
+    return all(is_in_memory(variable) or lazy_base(variable) is not None for variable in fields)
 
 
 def stored_chunk(variable: xr.Variable) -> int:

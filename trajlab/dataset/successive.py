@@ -1,6 +1,7 @@
 """Transitions with where the next one of their episode stands, in whatever order is cheapest to read."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -69,9 +70,9 @@ def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
 def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:
     """Yield tiles of a log, each with the last row of the one before in front where they adjoin."""
     width = source.view.layout.width
+    numbers = np.arange(len(chosen))
     table = source.episodes
     ends = np.sort((table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen])
-    numbers = np.arange(len(chosen))
     before: Tile | None = None
     for tile in tiles:
         adjoins = before is not None and before.stop == tile.start
@@ -92,10 +93,21 @@ def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
         {name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
         lambda per_episode: np.concatenate([before.spread(per_episode)[row:], tile.spread(per_episode)]),
         lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
+        lambda per_episode: np.concatenate([before.time_plus(per_episode)[row:], tile.time_plus(per_episode)]),
+        lambda steps: np.concatenate([before.reached(steps)[row:], tile.reached(steps)]),
+        functools.partial(_located, before, tile, row, width),
         tile.start - 1,
         tile.stop,
         np.concatenate([absent, tile.absent + width]),
     )
+
+
+def _located(before: Tile, tile: Tile, row: int, width: int, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes and times at places, the first `width` of which are those of `before` from `row` on."""
+    cut = np.searchsorted(places, width)
+    parts = before.locate(places[:cut] + row), tile.locate(places[cut:] - width)
+    episode, time = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return episode, time
 
 
 def _without_absent(tile: Tile) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from strategies import examples
 import trajlab as tl
 from trajlab.analysis import state_trace
 from trajlab.analysis.alignment import fraction
-from trajlab.analysis.alignment.fraction import overlaps_of
+from trajlab.analysis.kernels.part_means import overlaps_of
 
 
 def times_of(ds, times):
@@ -129,15 +129,20 @@ def test_fraction_as_a_plain_loop(drawn, field, parts, tiny):
     assert_as(trace, naive(ds, field, at), "fraction")
 
 
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 9))
+@given(st.integers(1, 30), st.integers(1, 9))
 @examples(30)
-def test_overlaps_fill_each_part(drawn, parts):
-    row, place, weight = overlaps_of(np.array(drawn), parts)
-    np.testing.assert_allclose(np.bincount(place, weights=weight), np.ones(len(drawn) * parts))
-    per_row = np.bincount(row, weights=weight)
-    np.testing.assert_allclose(per_row, np.repeat(parts / np.array(drawn), drawn))
-    assert (np.diff(row) >= 0).all()
-    assert (np.diff(place) >= 0).all()
+def test_overlaps_fill_each_part(steps, parts):
+    row, starts, weight = overlaps_of(steps, parts)
+    np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), np.ones(parts))
+    np.testing.assert_allclose(np.bincount(row, weights=weight), np.full(steps, parts / steps))
+    assert starts[-1] == len(row)
+
+
+def test_a_fraction_of_episodes_that_lie_in_chunks():
+    rng = np.random.default_rng(0)
+    ds = heights(*(rng.random(length) for length in (4, 1, 7, 4, 2, 7, 1)))
+    expected = tl.state_trace(ds, "height", align="fraction", parts=3)
+    xr.testing.assert_allclose(tl.state_trace(ds.chunk(episode=3), "height", align="fraction", parts=3), expected)
 
 
 def test_a_fraction_needs_whole_complete_episodes():

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Literal
 
@@ -202,7 +203,12 @@ class FromEvent(Alignment):
 
     def at(self, batch: FlatBatch) -> np.ndarray:
         """Return the steps from the one at 0."""
-        return batch.time - batch.spread(self.origin)
+        return batch.time_plus(self._minus_origin)
+
+    @functools.cached_property
+    def _minus_origin(self) -> np.ndarray:
+        """What takes a label of `time` to its place, (episode,)."""
+        return -self.origin
 
     def count(self, group: np.ndarray, size: int) -> np.ndarray | None:
         """Return how many episodes have a transition at each lag."""

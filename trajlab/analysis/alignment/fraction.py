@@ -9,15 +9,18 @@ import xarray as xr
 
 from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.common import as_rows
-from trajlab.analysis.kernels.moments import sum_by_index
+from trajlab.analysis.kernels.part_means import mean_in_parts
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch
+from trajlab.dataset.flat import MAX_CELLS, FlatBatch
 from trajlab.dataset.ordered import iter_whole
-from trajlab.names import ALIVE, FRACTION, MASK
+from trajlab.dataset.parts import may_move
+from trajlab.names import ALIVE, EPISODE, FRACTION, MASK
 
 MAX_OVERLAPS = 2**18
 """Overlaps of transitions with parts held at once, or those of one episode."""
+MAX_SORTED = 2**21
+"""Transitions sorted by the length of their episodes at once, where the Dataset cannot be read in that order."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,51 +83,39 @@ class InParts(Alignment):
 
         Of `alive` it is whether an agent takes part in any transition there. `time` is the number of the part.
         """
-        offsets = self.cells.offsets
-        for batch, span in iter_whole(ds, fields):
-            first, last = int(span.episodes[0]), int(span.episodes[-1]) + 1
-            overlaps = np.cumsum(self.cells.counts[first:last] + self.parts)
-            begin = first
-            while begin < last:
-                before = overlaps[begin - first - 1] if begin > first else 0
-                end = first + int(np.searchsorted(overlaps, before + MAX_OVERLAPS, side="right"))
-                end = max(end, begin + 1)
-                rows = slice(int(offsets[begin] - offsets[first]), int(offsets[end] - offsets[first]))
-                yield self._means({key: array[rows] for key, array in batch.values.items()}, begin, end)
-                begin = end
+        fields = list(fields)
+        order, most = np.arange(len(self.cells.counts)), MAX_SORTED
+        if may_move(ds.variables[name] for name in fields):
+            order, most = np.argsort(self.cells.counts, kind="stable"), MAX_CELLS
+            ds = ds.isel({EPISODE: order})
+        for batch, span in iter_whole(ds, fields, most):
+            values, length, episodes = _by_length(batch.values, span.counts, order[span.episodes])
+            stops = np.cumsum(length)
+            for begin, end in _ranges(length + self.parts):
+                rows = slice(int(stops[begin] - length[begin]), int(stops[end - 1]))
+                part = {key: array[rows] for key, array in values.items()}
+                yield self._means(part, length[begin:end], episodes[begin:end])
 
-    def _means(self, values: Mapping[str, np.ndarray], begin: int, end: int) -> FlatBatch:
-        """Return the means of some whole episodes, `begin` to `end`."""
-        length = self.cells.counts[begin:end]
-        row, place, weight = overlaps_of(length, self.parts)
+    def _means(self, values: Mapping[str, np.ndarray], length: np.ndarray, episodes: np.ndarray) -> FlatBatch:
+        """Return the means of some whole episodes of these lengths."""
         size = len(length) * self.parts
         batch = FlatBatch(values, lambda: np.zeros(0, np.intp), lambda: np.zeros(0, np.int64))
         out: dict[str, np.ndarray] = {}
         for key, array in values.items():
             rows = as_rows(array).astype(np.float64)
             if key in (ALIVE, MASK):
-                found = sum_by_index(place, (rows[row] == 1) * weight[:, np.newaxis], size) > 0
+                found = mean_in_parts((rows == 1).astype(np.float64), None, length, self.parts) > 0
             else:
-                found = self._weighted(rows, self.alive.missing(batch, array.shape), row, place, weight, size)
+                missing = self.alive.missing(batch, array.shape)
+                found = mean_in_parts(rows, missing, length, self.parts)
             out[key] = found.reshape(size, *array.shape[1:])
-        episode = np.repeat(np.arange(begin, end), self.parts)
+        episode = np.repeat(episodes, self.parts)
         return FlatBatch(out, lambda: episode, lambda: np.tile(np.arange(self.parts), len(length)))
-
-    @staticmethod
-    def _weighted(
-        rows: np.ndarray, missing: np.ndarray | None, row: np.ndarray, place: np.ndarray, weight: np.ndarray, size: int
-    ) -> np.ndarray:
-        """Return the means (size, component) of rows that are not missing, NaN where all are."""
-        weights = np.broadcast_to(weight[:, np.newaxis], (len(row), rows.shape[1]))
-        taken = rows[row]
-        if missing is not None:
-            is_missing = missing[row]
-            weights, taken = np.where(is_missing, 0.0, weights), np.where(is_missing, 0.0, taken)
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            return sum_by_index(place, taken * weights, size) / sum_by_index(place, weights, size)
 
     def places(self, batch: FlatBatch) -> np.ndarray:
         """Return the place of each part."""
+        if (self.first, self.stop) == (0, self.parts):
+            return batch.time
         inside = (batch.time >= self.first) & (batch.time < self.stop)
         return np.where(inside, batch.time - self.first, -1)
 
@@ -145,36 +136,24 @@ class InParts(Alignment):
         return dataclasses.replace(self, cells=dataclasses.replace(self.cells, counts=self.cells.counts[episodes]))
 
 
-def overlaps_of(length: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which transitions overlap with which equal parts of their episodes, and by how much.
+def _by_length(
+    values: Mapping[str, np.ndarray], length: np.ndarray, episodes: np.ndarray
+) -> tuple[Mapping[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return whole episodes with those of one length, which are cut alike, side by side."""
+    if (np.diff(length) >= 0).all():
+        return values, length, episodes
+    order = np.argsort(length, kind="stable")
+    first, length = (np.cumsum(length) - length)[order], length[order]
+    rows = np.arange(length.sum()) + np.repeat(first - (np.cumsum(length) - length), length)
+    return {key: array[rows] for key, array in values.items()}, length, episodes[order]
 
-    Parameters
-    ----------
-    length : array (episode,) int64
-        Lengths of episodes that stand one behind the other.
-    parts : int
 
-    Returns
-    -------
-    row : array (overlap,)
-        The transition, all counted through, ascending.
-    place : array (overlap,)
-        ``episode * parts + part``, ascending.
-    weight : array (overlap,) float64
-        The overlap as a share of the part.
-
-    Examples
-    --------
-    >>> overlaps_of(np.array([3]), 2)
-    (array([0, 1, 1, 2]), array([0, 0, 1, 1]), array([0.66666667, 0.33333333, 0.33333333, 0.66666667]))
-    """
-    episode = np.repeat(np.arange(len(length)), length)
-    start = np.cumsum(length) - length
-    time, of = np.arange(len(episode)) - start[episode], length[episode]
-    first, last = time * parts // of, ((time + 1) * parts - 1) // of
-    count = last - first + 1
-    row = np.repeat(np.arange(len(episode)), count)
-    part = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - first, count)
-    time, of = time[row], of[row]
-    covered = np.minimum((time + 1) * parts, (part + 1) * of) - np.maximum(time * parts, part * of)
-    return row, episode[row] * parts + part, covered / of
+def _ranges(overlaps: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Yield ranges of episodes with at most `MAX_OVERLAPS` overlaps (episode,), or else a single one."""
+    stops = np.cumsum(overlaps)
+    begin = 0
+    while begin < len(stops):
+        before = stops[begin - 1] if begin else 0
+        end = max(int(np.searchsorted(stops, before + MAX_OVERLAPS, side="right")), begin + 1)
+        yield begin, end
+        begin = end

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.alignment.alignments import Alignment
+from trajlab.analysis.alignment.alignments import Alignment, FromStart
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.flat import FlatBatch
@@ -27,10 +27,13 @@ def count_alive(ds: xr.Dataset, groups: Groups, alignment: Alignment, alive: Ali
 
 def place_of(batch: FlatBatch, groups: Groups, alignment: Alignment) -> np.ndarray:
     """Return ``group * places + place`` of each transition, below 0 for one in no group or at no place."""
+    size = len(alignment.labels)
+    if groups.of_episode is not None and isinstance(alignment, FromStart) and not alignment.cells.has_gaps:
+        return alignment.cells.steps_of(batch.time_plus(groups.first_places(size)))
     place, group = alignment.places(batch), groups.index(batch)
     if group is None:
         return place
-    index = place + group * len(alignment.labels)
+    index = place + group * size
     return index if alignment.is_total else np.where(place < 0, -1, index)
 
 

@@ -13,6 +13,7 @@ from trajlab.analysis.common import title_of, units_of
 from trajlab.analysis.grouping.by_values import as_plain, check_by, kind_of, read_values, transition_values
 from trajlab.analysis.grouping.cut import GroupsArgument, choose_kinds, cut_values
 from trajlab.analysis.grouping.steps import PHASE, PhaseOf, RangeOf, phase_ends, phase_labels
+from trajlab.analysis.kernels.counting import places_dtype
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch
@@ -107,6 +108,15 @@ class Groups:
     def _narrow(self) -> np.ndarray | None:
         """Group of each episode in 32 bits, of which a cache holds more."""
         return None if self.of_episode is None else self.of_episode.astype(np.int32)
+
+    @functools.cached_property
+    def first_places(self) -> Callable[[int], np.ndarray]:
+        """What returns ``group * size`` for each episode, below 0 for none; for one `size` the same array each time."""
+        return functools.cache(self._first_places)
+
+    def _first_places(self, size: int) -> np.ndarray:
+        assert self.of_episode is not None
+        return self.of_episode.astype(places_dtype(self.size * size)) * size
 
     def _code(self, values: np.ndarray) -> np.ndarray:
         """Return the group of each value, all of which are among `values`."""

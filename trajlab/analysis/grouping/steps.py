@@ -48,19 +48,17 @@ class PhaseOf:
 
     def __call__(self, batch: FlatBatch) -> np.ndarray:
         """Return the part of each transition (M,), -1 for none."""
-        part = np.full(len(batch.time), -1)
-        for first in self._first_steps:
-            part += batch.time >= batch.spread(first)
+        part = batch.reached(self._first_steps) - 1
         if self.ends[-1] < 1:
             part[part == len(self.ends) - 1] = -1
         return part
 
     @functools.cached_property
-    def _first_steps(self) -> list[np.ndarray]:
-        """The first step of each episode (episode,) whose middle is not before each end but that of the episode."""
+    def _first_steps(self) -> np.ndarray:
+        """The first step whose middle is not before each end but that of the episode, (end, episode)."""
         never = np.iinfo(np.int32).max
         steps = [np.ceil(end * self.length - 0.5).astype(np.int32) for end in self.ends if end < 1]
-        return [np.where(self.length > 0, step, never) for step in steps]
+        return np.stack([np.where(self.length > 0, step, never) for step in steps])
 
 
 def phase_ends(groups: Any) -> np.ndarray:

@@ -51,13 +51,27 @@ class ValueCounter:
         if len(seen) > FEW or rows * components * len(seen) > 4 * values.size + MAX_DENSE:
             seen, codes = only_occurring(seen, codes, missing)
             self._check(len(self._with(seen)))
-        index = table_index(codes, group, len(seen))
         size = rows * components * len(seen)
+        if size > values.size:
+            self._add_to_table(seen, codes, group, missing)
+            return
+        index = table_index(codes, group, len(seen))
         if missing is not None:
             index = np.where(missing, np.intp(size), index)  # counted behind the others: faster than to leave them out
         counts = np.bincount(index.reshape(-1), minlength=size)[:size].reshape(rows, components, len(seen))
         occurs = counts.any(axis=(0, 1))
         self._merge(seen[occurs], counts if occurs.all() else counts[..., occurs])
+
+    def _add_to_table(
+        self, seen: np.ndarray, codes: np.ndarray, group: np.ndarray | None, missing: np.ndarray | None
+    ) -> None:
+        """Count one by one, where there are more places than values: a table of the batch would cost more."""
+        if not np.array_equal(seen, self.values):
+            seen, codes = only_occurring(seen, codes, missing)
+            self._meet(seen)
+            codes = np.searchsorted(self.values, seen)[codes] if len(seen) else codes
+        index = table_index(codes, group, len(self.values)).astype(np.intp, copy=False)
+        np.add.at(self.counts.reshape(-1), index.reshape(-1) if missing is None else index[~missing], 1)
 
     def _with(self, values: np.ndarray) -> np.ndarray:
         """Return the values seen so far, and others, ascending."""
@@ -65,21 +79,47 @@ class ValueCounter:
 
     def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Add counts (group, component, value) of distinct values, ascending."""
+        self._meet(values)
+        if len(values) == len(self.values):
+            self.counts += counts
+        else:
+            self.counts[..., np.searchsorted(self.values, values)] += counts
+
+    def _meet(self, values: np.ndarray) -> None:
+        """Make room for distinct values, ascending."""
         union = values if np.array_equal(values, self.values) else self._with(values)
         if len(union) > len(self.values):
             self._check(len(union))
             wider = np.zeros((*self.counts.shape[:2], len(union)), np.int64)
             wider[..., np.searchsorted(union, self.values)] = self.counts
             self.values, self.counts = union, wider
-        if len(values) == len(self.values):
-            self.counts += counts
-        else:
-            self.counts[..., np.searchsorted(self.values, values)] += counts
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the values that occurred, ascending, and their counts (group, component, value)."""
         occurred = self.counts.any(axis=(0, 1))
         return self.values[occurred], self.counts[..., occurred]
+
+
+class PlaceCounter:
+    """How often each place from 0 to `size` - 1 occurs; those below 0 are left out.
+
+    >>> counter = PlaceCounter(3)
+    >>> counter.add(np.array([2, -1, 2]))
+    >>> counter.counts
+    array([0, 0, 2])
+    """
+
+    def __init__(self, size: int) -> None:
+        """Start with nothing counted."""
+        self.counts = np.zeros(size, np.int64)
+
+    def add(self, places: np.ndarray) -> None:
+        """Count places (M,) of a batch."""
+        kept = places if places.min(initial=0) >= 0 else places[places >= 0]
+        if len(self.counts) > len(kept):
+            np.add.at(self.counts, kept, 1)
+        else:
+            self.counts += np.bincount(kept, minlength=len(self.counts))
 
 
 def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -97,6 +137,11 @@ def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(largest + 1, dtype=wide), values
     codes = (values.astype(wide) - wide(smallest)).astype(np.intp)
     return np.arange(largest - smallest + 1, dtype=wide) + wide(smallest), codes
+
+
+def places_dtype(size: int) -> type[np.signedinteger]:
+    """Return the dtype of places below `size`: 32 bits where these do, for a cache holds more of them."""
+    return np.int32 if size < 2**31 else np.int64
 
 
 def only_occurring(

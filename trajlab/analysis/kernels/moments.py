@@ -39,12 +39,13 @@ def _summer(index: np.ndarray, size: int, width: int) -> Callable[[np.ndarray], 
     return lambda rows: indicator @ rows
 
 
-def _indicator(index: np.ndarray, size: int) -> Any:
+def _indicator(index: np.ndarray, size: int, dtype: type[np.generic] = np.float64) -> Any:
     """Return the sparse matrix (size, M) with a one at ``[index[m], m]``."""
     from scipy import sparse
 
     count = len(index)
-    return sparse.csc_matrix((np.ones(count), index, np.arange(count + 1)), shape=(size, count))
+    ones, ends = np.ones(count, dtype), np.arange(count + 1, dtype=np.int32)
+    return sparse.csc_matrix((ones, index.astype(np.int32), ends), shape=(size, count))
 
 
 class Moments:
@@ -121,26 +122,38 @@ class Packer:
     def add(self, index: np.ndarray, rows: np.ndarray) -> None:
         """Take rows (M, D), each at the place that `index` (M,) says."""
         places, among, size = _by_index(index, len(self._next))
-        grouped = _indicator(among, size).tocsr()  # a counting sort of the index
+        grouped = _indicator(among, size, np.int8).tocsr()  # a counting sort of the index
         counts = np.diff(grouped.indptr)
         shift = self._next[places] - grouped.indptr[:-1]
-        self.rows[np.arange(len(index)) + np.repeat(shift, counts)] = rows[grouped.indices]
+        target = np.repeat(shift, counts)
+        target += np.arange(len(index))
+        if self.rows.shape[1] == 1:
+            self.rows[:, 0][target] = rows[:, 0].take(grouped.indices)
+        else:
+            self.rows[target] = rows.take(grouped.indices, axis=0)
         self._next[places] += counts
 
     def quantiles(self, quantiles: np.ndarray) -> np.ndarray:
         """Return quantiles (quantile, size, D) of the rows of each place, NaN where one is NaN or none is there.
 
-        Linear between the two nearest values, as `numpy.quantile`.
+        Linear between the two nearest values, as `numpy.quantile`. The rows of each place are sorted by that.
         """
         counts = np.diff(self.starts)
-        out = np.full((len(quantiles), len(counts), self.rows.shape[1]), np.nan)
         for first, last in _equal_runs(counts, TILE // max(self.rows.shape[1], 1)):
-            if counts[first]:
-                block = self.rows[self.starts[first] : self.starts[last]]
-                block = block.astype(np.int16) if block.dtype.itemsize == 1 else block  # sorts three times faster
-                block = block.reshape(last - first, counts[first], -1).transpose(0, 2, 1)
-                out[:, first:last] = sorted_quantiles(np.sort(block, axis=-1), quantiles)
+            rows = self.rows[self.starts[first] : self.starts[last]]
+            _sort(rows.reshape(last - first, int(counts[first]), rows.shape[1]))
+        there = np.flatnonzero(counts)
+        out = np.full((len(quantiles), len(counts), self.rows.shape[1]), np.nan)
+        out[:, there] = sorted_quantiles(self.rows, self.starts[there], counts[there] - 1, quantiles)
         return out
+
+
+def _sort(rows: np.ndarray) -> None:
+    """Sort rows (place, n, D) along `n`, in place."""
+    if rows.dtype.itemsize == 1:
+        rows[...] = np.sort(rows.astype(np.int16), axis=1)  # three times faster
+    else:
+        rows.sort(axis=1)
 
 
 def _equal_runs(counts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
@@ -152,26 +165,30 @@ def _equal_runs(counts: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
             yield start, min(start + step, last)
 
 
-def sorted_quantiles(rows: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """Return quantiles (quantile, ...) along the last axis of sorted values (..., n), NaN where one is NaN.
+def sorted_quantiles(rows: np.ndarray, starts: np.ndarray, last: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """Return quantiles (quantile, place, D) of sorted rows (M, D), NaN where one is NaN.
 
-    >>> sorted_quantiles(np.array([1.0, 2.0, 4.0]), np.array([0.0, 0.5, 0.75]))
-    array([1., 2., 3.])
-    >>> sorted_quantiles(np.array([-1.5e308, 1.5e308]), np.array([0.5]))
-    array([0.])
+    Those of a place stand from `starts` (place,) on, and `last` (place,) behind that is the last one.
+
+    >>> rows = np.array([[1.0], [2.0], [4.0], [7.0], [-1.5e308], [1.5e308]])
+    >>> sorted_quantiles(rows, np.array([0, 3]), np.array([2, 0]), np.array([0.0, 0.75]))[:, :, 0]
+    array([[1., 7.],
+           [3., 7.]])
+    >>> sorted_quantiles(rows, np.array([4]), np.array([1]), np.array([0.5]))
+    array([[[0.]]])
     """
-    last = rows.shape[-1] - 1
-    place = quantiles * last
+    place = quantiles[:, np.newaxis] * last
     lower = np.floor(place).astype(np.intp)
-    below = rows[..., lower].astype(np.float64)
-    above = rows[..., np.minimum(lower + 1, last)].astype(np.float64)
+    below = rows[starts + lower].astype(np.float64)
+    above = rows[starts + np.minimum(lower + 1, last)].astype(np.float64)
+    beyond = (place - lower)[:, :, np.newaxis]
     with np.errstate(invalid="ignore", over="ignore"):
         span = above - below
-        out = np.where(below == above, below, below + span * (place - lower))
+        out = np.where(below == above, below, below + span * beyond)
         if np.isinf(span).any():  # between finite values that are further apart than any float
             far = np.isinf(span) & np.isfinite(below) & np.isfinite(above)
-            out = np.where(far, below * (1 - (place - lower)) + above * (place - lower), out)
-    out = np.where(place == lower, below, out)
+            out = np.where(far, below * (1 - beyond) + above * beyond, out)
+    out = np.where(beyond == 0, below, out)
     if rows.dtype.kind == "f":
-        out[np.isnan(rows[..., last])] = np.nan
-    return np.moveaxis(out, -1, 0)
+        out[:, np.isnan(rows[starts + last])] = np.nan
+    return out

@@ -149,7 +149,8 @@ class NumberCounter:
         if last - first >= 4 * len(numbers):
             return False
         if first <= last:
-            self._counts[first : last + 1] += np.bincount(numbers - first)
+            numbers -= first
+            self._counts[first : last + 1] += np.bincount(numbers)
         return True
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:

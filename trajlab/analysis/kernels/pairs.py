@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trajlab.analysis.kernels.counting import coded, only_occurring
+from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype
 
 FEW_VALUES = 64
 """So many candidate values have a table of pairs at once; where there are more, those that occur are sought first."""
@@ -96,15 +96,16 @@ def _count(
     rows, components = codes.shape
     shape = (groups + 1, components, width, width)  # the last group is that of none
     size = int(np.prod(shape))
+    dtype = places_dtype(size)
 
     def counted(first: np.ndarray | slice, second: np.ndarray | slice) -> np.ndarray:
-        index = codes[first].astype(np.intp)
+        index = codes[first].astype(dtype)
         index *= width
-        index += codes[second].astype(np.intp, copy=False)
+        index += codes[second].astype(dtype, copy=False)
         if components > 1:
-            index += np.arange(components) * width**2
+            index += np.arange(components, dtype=dtype) * width**2
         if group is not None:
-            index += (group[first] * (components * width**2))[:, None]
+            index += (group[first].astype(dtype, copy=False) * (components * width**2))[:, None]
         return np.bincount(index.reshape(-1), minlength=size)
 
     counts = np.zeros(size, np.int64)
