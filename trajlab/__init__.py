@@ -22,7 +22,7 @@ from trajlab.dataset.stack import stack_fields
 from trajlab.dataset.concat import concat
 
 # Files
-from trajlab.io.jsonl import read_jsonl, write_jsonl
+from trajlab.io.jsonl import JsonlWriter, read_jsonl, write_jsonl
 
 # Analyse
 from trajlab.analysis.tables import episode_table, to_dataframe
@@ -82,6 +82,7 @@ __all__ = [
     "Buffer",
     "Consumer",
     "Convention",
+    "JsonlWriter",
     "Recorder",
     "StreamingHistogram",
     "StreamingTrace",

@@ -18,6 +18,7 @@ BENCHMARKS = {
     "loop": "loop",
     "rivals": "rivals",
     "gymnasium": "environments",
+    "jsonl": "jsonl",
     "job": "job",
     "to_dataset": "reading",
     "statistics": "reading",

@@ -11,6 +11,7 @@ part of any test run, as it needs Isaac Lab. In an environment of its own, with 
 
 import datetime
 import importlib.metadata
+import tempfile
 import time
 import types
 from typing import ClassVar
@@ -22,6 +23,7 @@ from isaaclab.envs.manager_based_rl_env import ManagerBasedRLEnv
 from isaaclab.managers import recorder_manager as isaac
 from isaaclab.managers.manager_term_cfg import RecorderTermCfg
 from isaaclab.utils import configclass
+from isaaclab.utils.io import dump_yaml
 from plain_lists import PlainLists, reasons
 
 import trajlab as tl
@@ -202,6 +204,8 @@ def check():
     assert (ds["success"].values == (ds["end_reason"].values == "terminated")).all()
     assert (ds["seed"].values == 7).all()
     one = shared.get_episode(3)
+    with tempfile.TemporaryDirectory() as folder:
+        dump_yaml(f"{folder}/env.yaml", env.recorder_manager.cfg)  # as training scripts do
     for _ in range(2):
         env.recorder_manager.close()
     assert not any(not episode.is_empty() for episode in env.recorder_manager._episodes.values())

@@ -9,7 +9,9 @@ Not part of any test run, as it needs mjlab. In an environment of its own:
 import dataclasses
 import datetime
 import importlib.metadata
+import tempfile
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,6 +22,7 @@ from mjlab.managers.recorder_manager import RecorderTerm, RecorderTermCfg
 from mjlab.managers.termination_manager import TerminationTermCfg
 from mjlab.tasks.cartpole.cartpole_env_cfg import cartpole_balance_env_cfg
 from mjlab.utils.noise import GaussianNoiseCfg
+from mjlab.utils.os import dump_yaml
 from plain_lists import PlainLists, reasons
 
 from trajlab.integrations.mjlab import RecordEpisodes, SharedRecorder
@@ -113,6 +116,10 @@ def check(auto_reset):
     count = truth.compare(ds, has_final=not auto_reset)
     assert (ds["success"].values == (ds["truncated"] & ds["mask"]).any("time").values).all()
     one = shared.get_episode(3)
+    with tempfile.TemporaryDirectory() as folder:
+        dump_yaml(
+            Path(folder) / "env.yaml", {"recorders": {name: dataclasses.asdict(term) for name, term in terms.items()}}
+        )
     env.close()
     env.close()
     print(
@@ -131,7 +138,7 @@ def hooks():
         if env.reset_buf[0]:
             break
     print(f"\nwhat the hooks see of environment 0; the action of the last step was {0.5 + 0.01 * step:.4f}:")
-    print("\n".join(Log.lines[-5:]))
+    print("\n".join(Log.lines[-4:]))
 
 
 def speed():

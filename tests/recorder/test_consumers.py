@@ -212,7 +212,7 @@ def test_a_consumer_may_read_and_record():
 def test_threads_keep_the_order_of_their_rows():
     consumer = Batches()
     recorder = tl.Recorder(consumers=[consumer])
-    recorder.record(make_chunk(range(5)))
+    recorder.record(make_chunk(range(5), home="jax"))
     threads = [threading.Thread(target=record_all, args=(recorder,), kwargs={"rows": 50}) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -266,10 +266,10 @@ def test_the_end_of_python_closes_consumers():
 def test_the_first_episodes_to_start_are_given_out():
     consumer, whole = Episodes(), tl.Recorder(max_episodes=7)
     recorder = tl.Recorder(retain=False, max_episodes=7, consumers=[consumer])
-    while not recorder.is_full:
-        record_all(recorder, rows=5)
+    record_all(recorder)
     record_all(whole)
     recorder.close()
+    assert recorder.is_full
     assert consumer.numbers == list(range(7)) == whole.to_dataset()["episode"].values.tolist()
 
 

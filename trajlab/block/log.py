@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 import signal
 import threading
 from collections.abc import Iterator, Sequence
@@ -331,16 +330,18 @@ class Log:
 
     def release(self, row: int, held: Sequence[LogView]) -> None:
         """Give up the blocks whose rows all lie before `row`; keep the memory of those that no view reads."""
-        done = [block for block, following in itertools.pairwise(self.blocks) if following.start <= row]
-        in_use = {id(block) for view in held for block in view.blocks}
-        self.blocks = self.blocks[len(done) :]
-        self._spare += [block for block in done if id(block) not in in_use]
+        count = sum(following.start <= row for following in self.blocks[1:])
+        self._give_up(count, held)
 
     def clear(self, held: Sequence[LogView]) -> None:
         """Forget all rows; keep the memory of blocks that none of the `held` views reads."""
+        self._give_up(len(self.blocks), held)
+
+    def _give_up(self, count: int, held: Sequence[LogView]) -> None:
+        """Forget the first blocks, so many, for good: an interrupt loses their memory at most."""
         in_use = {id(block) for view in held for block in view.blocks}
-        self._spare += [block for block in self.blocks if id(block) not in in_use]
-        self.blocks = []
+        done, self.blocks = self.blocks[:count], self.blocks[count:]
+        self._spare += [block for block in done if id(block) not in in_use]
 
     def nbytes(self) -> dict[str, int]:
         """Return the bytes held in each home, spare blocks included."""

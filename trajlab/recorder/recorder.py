@@ -143,6 +143,7 @@ class Recorder:
         self._adding = Adding(self._convention)
         self._source: RowSource | None = None
         if consumers:
+            empty_dataset()  # at the end of Python xarray could no longer import what it imports for its first Dataset
             close_at_exit(self)
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:

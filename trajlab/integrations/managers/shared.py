@@ -16,7 +16,8 @@ from trajlab.recorder.attached import Inlet
 class SharedRecorder:
     """One Recorder for all recorder terms of one environment.
 
-    Give it to the terms by their configuration, of which managers make copies: a copy of this is still the same.
+    Give it to the terms by their configuration, of which managers make copies: a copy of this is still the same. What
+    is pickled, or written into a file with the rest of the configuration, records nothing when it is read.
 
     Parameters
     ----------
@@ -36,6 +37,9 @@ class SharedRecorder:
     True
     """
 
+    # No __dict__: Isaac Lab writes that of whatever stands in a configuration into a file.
+    __slots__ = ("_env", "_inlet", "_iteration", "_row", "_seed", "recorder")
+
     def __init__(self, recorder: Recorder | None = None) -> None:
         self.recorder = Recorder() if recorder is None else recorder
         self._row: StepRow | None = None
@@ -44,9 +48,17 @@ class SharedRecorder:
         self._seed: int | None = None
         self._iteration = 0
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+    def __copy__(self) -> Self:
         """Return itself: the copy of a configuration fills the same Recorder."""
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return itself, as a copy does."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Be written as one that records nothing: what reads it, maybe elsewhere, has no use for a recording."""
+        return _recording_nothing, ()
 
     @property
     def iteration(self) -> int:
@@ -218,3 +230,7 @@ class SharedRecorder:
     def _pull(self) -> None:
         if self._inlet is not None:
             self._inlet.pull()
+
+
+def _recording_nothing() -> SharedRecorder:
+    return SharedRecorder(Recorder(enabled=False))

@@ -205,12 +205,11 @@ class Tree:
     def __init__(self, leaves: Sequence[Leaf], plain: Plain) -> None:
         """Look at some leaves; what else there is has no fixed shape, and is no variable."""
         self._leaves, self._plain = {leaf.path: leaf for leaf in leaves}, plain
-        self._only = leaves[0] if len(leaves) == 1 and leaves[0].path == () else None
+        if len(leaves) == 1 and leaves[0].path == ():
+            self.fits = leaves[0].fits  # type: ignore[assignment, method-assign]  # sooner than by way of the method below, at every step
 
     def fits(self, tree: Any) -> bool:
         """Say whether all leaves may be written as they are."""
-        if self._only is not None:
-            return self._only.fits(tree)
         return all(leaf.fits(_under(tree, path)) for path, leaf in self._leaves.items())
 
     def fitted(self, tree: Any, path: tuple[Hashable, ...] = ()) -> Any:

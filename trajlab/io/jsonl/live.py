@@ -1,6 +1,5 @@
 """Episodes written as they happen: each line when its step is known."""
 
-import importlib.metadata
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,10 +7,10 @@ from typing import Any
 
 from trajlab import names
 from trajlab.io.jsonl.declared import OPTIONS, Declared, Tree
-from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, VALUES
+from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
 from trajlab.io.jsonl.files import episode_file
 from trajlab.io.jsonl.lines import sealed
-from trajlab.io.jsonl.specs import FORMAT
+from trajlab.io.jsonl.specs import FORMAT, package_version
 from trajlab.io.jsonl.text import OPTIONS as NUMPY
 from trajlab.io.jsonl.text import library
 
@@ -33,17 +32,16 @@ class LiveFiles:
         self._next += 1
         return self._next - 1
 
-    def write(self, number: int, text: bytes) -> None:
-        """Append lines to an episode's file, in one write."""
-        file = self._open.get(number)
-        if file is not None:
-            _write(file, text)
-            return
+    def open(self, number: int) -> int | None:
+        """Return the file of an episode, which stays open; None where so many are open that it does not."""
+        if len(self._open) >= MAX_OPEN:
+            return None
+        file = self._open[number] = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
+        return file
+
+    def append(self, number: int, text: bytes) -> None:
+        """Append lines to an episode's file that does not stay open."""
         file = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
-        if len(self._open) < MAX_OPEN:
-            self._open[number] = file
-            _write(file, text)
-            return
         try:
             _write(file, text)
         finally:
@@ -94,6 +92,7 @@ class Trail:
         self._head: dict[str, Any] = {}
         self._shown: Any = None
         self._number: int | None = None
+        self._file: int | None = None
         self._t = self._version = 0
         self._dumps = library().dumps
         self.is_begun = False
@@ -121,19 +120,20 @@ class Trail:
         fits = self._obs.fits(obs) and self._action.fits(action) and self._reward.fits(reward)
         if not fits:
             obs, action, reward = self._fitted(obs, action, reward)
-        info = self._declared.info(info) if info else {}
+        if info:
+            info = self._declared.info(info)
         head = self._first_line(iteration, row) if self._number is None else b""
         self._t += 1
-        line = {
+        line = {  # its keys are spelt here, as this is done for every step
             "event": "step",
             "t": self._t,
-            ACTION: action,
-            OBS: obs,
-            REWARD: reward,
-            names.TERMINATED: terminated,
-            names.TRUNCATED: truncated,
-            INFO: info,
-            names.ITERATION: iteration,
+            "action": action,
+            "obs": obs,
+            "reward": reward,
+            "terminated": terminated,
+            "truncated": truncated,
+            "info": info,
+            "iteration": iteration,
         }
         if self._version != self._declared.version:
             line["variables"] = self._declared.entries(self._version)
@@ -142,11 +142,17 @@ class Trail:
             text = self._dumps(line, option=NUMPY)
         except TypeError:  # an array that does not lie as orjson takes it
             text = b"null"
-        if b"null" in text and fits:  # a number that is not finite
-            line[OBS], line[ACTION], line[REWARD] = self._fitted(obs, action, reward)
+        if fits and b"null" in text:  # a number that is not finite
+            line["obs"], line["action"], line["reward"] = self._fitted(obs, action, reward)
             text = self._dumps(line, option=NUMPY)
-        assert self._number is not None
-        self._files.write(self._number, head + sealed(text))
+        self._write(head + sealed(text))
+
+    def _write(self, text: bytes) -> None:
+        if self._file is not None:
+            _write(self._file, text)
+        else:
+            assert self._number is not None
+            self._files.append(self._number, text)
 
     def _fitted(self, obs: Any, action: Any, reward: Any) -> tuple[Any, Any, Any]:
         shown = None if obs is None else self._obs.fitted(obs)
@@ -156,6 +162,7 @@ class Trail:
         """Return the first line of a new file."""
         shown = self._obs.fitted(self._shown)
         self._number, self._t, self._version = self._files.begin(), 0, self._declared.version
+        self._file = self._files.open(self._number)
         line = {
             "event": "reset",
             names.EPISODE: self._number,
@@ -163,7 +170,7 @@ class Trail:
             **{key: self._head[key] for key in (INFO, SEED, OPTIONS)},
             names.ENV: self._env,
             "schema": FORMAT,
-            "version": importlib.metadata.version("trajlab"),
+            "version": package_version(),
             "attrs": self._attrs,
             "variables": self._declared.entries(),
             VALUES: {
@@ -178,4 +185,4 @@ class Trail:
         """End the episode, by its last flags or where it is."""
         if self._number is not None:
             self._files.end(self._number)
-        self._number, self._shown, self.is_begun = None, None, False
+        self._number, self._file, self._shown, self.is_begun = None, None, None, False

@@ -1,6 +1,5 @@
 """A Dataset as files, one per episode."""
 
-import importlib.metadata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, by_place,
 from trajlab.io.jsonl.files import NO_EPISODES, Mode, episode_file, prepare
 from trajlab.io.jsonl.lines import sealed
 from trajlab.io.jsonl.plain import Plain, attrs_as_json
-from trajlab.io.jsonl.specs import FORMAT, Spec, as_entry
+from trajlab.io.jsonl.specs import FORMAT, Spec, as_entry, package_version
 from trajlab.io.jsonl.template import Template
 from trajlab.io.jsonl.text import dtype_text, encode, encode_rows, fragment
 from trajlab.padding import padding_value
@@ -133,7 +132,8 @@ class EpisodesAsLines:
             columns += [_flag_texts(flag, str(reason[e]), is_last) for flag in self._flags]
             columns += [own[name] for name in self._steps]
             text = sealed(self._reset(head)) + b"".join(sealed(self._step(row)) for row in zip(*columns, strict=True))
-            episode_file(directory, number).write_bytes(text)
+            with episode_file(directory, number).open("xb") as file:
+                file.write(text)
 
     def _per_episode(self, part: xr.Dataset, name: str) -> list[bytes]:
         variable = part.variables[name]
@@ -162,7 +162,7 @@ def _header(ds: xr.Dataset, specs: Mapping[str, Spec]) -> dict[str, Any]:
         entries[name]["values"] = fragment(encode(ds.variables[name].values))
     return {
         "schema": FORMAT,
-        "version": importlib.metadata.version("trajlab"),
+        "version": package_version(),
         "attrs": attrs_as_json(ds.attrs, plain),
         "time": _labels_as_json(ds.variables[names.TIME].values),
         "variables": entries,
