@@ -40,6 +40,7 @@ def edit(file: str, old: str, new: str) -> tuple[tuple[str, str, str], ...]:
 OWNERSHIP = "tests/recorder/test_ownership.py"
 INTERRUPT = "tests/recorder/test_interrupt.py"
 FETCH = "tests/recorder/test_fetch.py"
+SHARING = "tests/recorder/test_sharing.py"
 LOG = "tests/block/test_log.py"
 SEGMENT = "tests/segment/test_segmenter.py"
 LIFECYCLE = "tests/recorder/test_lifecycle.py"
@@ -84,8 +85,8 @@ MUTATIONS = [
     Mutation(
         "mask dropped on a partial step",
         "environments that made no step have one",
-        edit("block/append.py", "full = np.full((1, layout.width), NOT_RECORDED)", "full = np.full((1, layout.width), 0 * NOT_RECORDED)"),
-        f"{LIFECYCLE} -k only_some_are_recorded",
+        edit("recorder/sharing.py", "flags[np.arange(len(flags))[:, None] >= count] = NOT_RECORDED", "pass"),
+        f"{SHARING} -k one_environment_at_a_time or next_step_only",
     ),
     Mutation(
         "flags swapped",
@@ -115,15 +116,33 @@ MUTATIONS = [
         f"{OWNERSHIP} -k two_threads",
     ),
     Mutation(
+        "a shared row that a Dataset has read",
+        "steps go on in rows that a Dataset has read already",
+        edit("recorder/recorder.py", "            self._counters = self._session.closed(self._counters)\n            return self._session.dataset", "            return self._session.dataset"),
+        f"{SHARING} -k ends_the_sharing",
+    ),
+    Mutation(
+        "marks of steps in shared rows lost",
+        "a mark that found no cell in the shared rows is forgotten with them",
+        edit("recorder/session.py", "bits=window.waiting(counters.rows)", "bits=None"),
+        f"{SHARING} -k wait_for_the_next_row",
+    ),
+    Mutation(
+        "a value of an environment's next step taken for this one's",
+        "a field that comes again does not complete the step",
+        edit("recorder/adding.py", "            self.write_out(_common(again, envs), write)\n", "            pass\n"),
+        "tests/recorder/test_adding.py -k second_value",
+    ),
+    Mutation(
         "marks ignored",
         "resets by hand and gaps are forgotten",
-        edit("recorder/session.py", "return None if bits is None else bits[self.envs]", "return None"),
+        edit("recorder/session.py", "marks = None if marks is None else marks[self.envs]", "marks = None"),
         f"{LIFECYCLE} -k keep_their_numbers",
     ),
     Mutation(
         "marks of the wrong environments",
         "marks are taken by column, not by the environment's number",
-        edit("recorder/session.py", "else bits[self.envs]", "else bits[: len(self.envs)]"),
+        edit("recorder/session.py", "else marks[self.envs]", "else marks[: len(self.envs)]"),
         f"{LIFECYCLE} -k keep_their_numbers",
     ),
     Mutation(
@@ -303,7 +322,7 @@ MUTATIONS = [
     Mutation(
         "counted before it is written",
         "an interrupted chunk counts although its rows were not written",
-        edit("recorder/recorder.py", "            captured = session.append(\n", "            self._counters = seen._replace(rows=counters.rows + length)\n            captured = session.append(\n"),
+        edit("recorder/recorder.py", "                after, captured = session.append(", "                self._counters = counters._replace(rows=counters.rows + length)\n                after, captured = session.append("),
         f"{INTERRUPT} -k warm-numpy",
     ),
     Mutation(
@@ -327,7 +346,7 @@ MUTATIONS = [
     Mutation(
         "record waits",
         "record() waits for the chunk",
-        edit("recorder/session.py", "places, picks = self._places(part)\n", "places, picks = self._places(part)\n        [x.block_until_ready() for x in leaves if hasattr(x, 'block_until_ready')]\n"),
+        edit("recorder/session.py", "marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)\n", "marks = bits_of(counters.marks, self.plan.layout.num_envs, jumps=call.jumps)\n        [x.block_until_ready() for x in leaves if hasattr(x, 'block_until_ready')]\n"),
         "tests/recorder/test_async.py -k returns_at_once",
     ),
     Mutation(

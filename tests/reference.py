@@ -6,7 +6,7 @@ state machine. It shares no code with the package.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import product
@@ -124,6 +124,7 @@ def reference_episodes(
     max_episodes: int | None = None,
     starts_fresh: bool = True,
     num_envs: int | None = None,
+    reads: Collection[int] = (),
 ) -> list[Episode]:
     """Return the episodes that `Recorder(...)` must give for these calls, in order of start row, then env.
 
@@ -135,14 +136,17 @@ def reference_episodes(
         The arguments of `Convention`; what is absent is "auto".
     envs, max_episodes, starts_fresh, num_envs
         As for `Recorder`.
+    reads
+        After how many calls a Dataset was made: environments that share rows go on behind the last one.
     """
     convention = dict(convention or {})
     axes = convention.get("axes", "TN")
     num_envs = num_envs or find_num_envs(calls, axes)
     plan = make_plan(convention, first_leaves(calls))
-    columns = lay_out(calls, axes, num_envs)
+    recorded = chosen_envs(envs, num_envs)
+    columns = lay_out(calls, axes, num_envs, recorded, reads)
     episodes = []
-    for env in chosen_envs(envs, num_envs):
+    for env in recorded:
         for episode in walk(columns[env], plan, starts_fresh, env):
             episode.axes = axes_of(env, calls, axes)
             episodes.append(episode)
@@ -298,13 +302,21 @@ def chosen_envs(envs: Any, num_envs: int) -> list[int]:
     return [int(env) for env in envs]
 
 
-def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]:
-    """Return one list of recorded cells per environment, each with the mark that stands before it."""
+def lay_out(
+    calls: Sequence[Call], axes: str, num_envs: int, recorded: Sequence[int], reads: Collection[int] = ()
+) -> list[list[Cell]]:
+    """Return one list of recorded cells per environment, each with the mark that stands before it.
+
+    Steps of some environments share rows, each going to its environment's next one, until a call is not of that kind.
+    """
     columns: list[list[Cell]] = [[] for _ in range(num_envs)]
     pending: list[str | None] = [None] * num_envs
-    row = num_updates = 0
+    row = num_updates = 0  # `row` is the end: no environment that is recorded has a cell there
+    next_row = [0] * num_envs
     newest: int | None = None  # the iteration of the newest row
-    for call in calls:
+    for number, call in enumerate(calls):
+        if number in reads:
+            next_row = [row] * num_envs
         if isinstance(call, Mark):
             for env in chosen_envs(call.envs, num_envs):
                 pending[env] = call.kind
@@ -312,12 +324,17 @@ def lay_out(calls: Sequence[Call], axes: str, num_envs: int) -> list[list[Cell]]
         first = first_iteration(call, num_updates, newest)
         if newest is not None and not 0 <= first - newest <= 1:
             pending = [mark if mark == "reset" else "gap" for mark in pending]
+        shares = isinstance(call, Step) and call.envs is not None
+        if not shares or first != newest:
+            next_row = [row] * num_envs
         for cells, iteration in call_rows(call, axes, num_envs, first):
             for env, values in cells.items():
                 mark = "reset" if pending[env] == "old reset" else pending[env]
-                columns[env].append(Cell(row, iteration, values, mark))
+                columns[env].append(Cell(next_row[env], iteration, values, mark))
                 pending[env] = None
-            row += 1
+                next_row[env] += 1
+            row = max(next_row[env] for env in recorded) if shares else row + 1
+            next_row = next_row if shares else [row] * num_envs
             newest = iteration
         # A reset given before this call says nothing of what happened in updates missed after it.
         pending = ["old reset" if mark == "reset" else mark for mark in pending]

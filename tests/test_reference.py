@@ -5,6 +5,7 @@ Each observation says what it is: 0, 1, 2, ... count the first episode's steps, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -270,8 +271,16 @@ def test_axes() -> None:
 @given(st.data(), streams(explicit=True))
 def test_the_reference_does_not_depend_on_the_cuts(data: st.DataObject, stream: Stream) -> None:
     first, second = (make_calls(stream, data.draw(cuts(stream))) for _ in range(2))
-    one, other = (reference_episodes(calls, **recorder_options(stream, calls)) for calls in (first, second))
+    shares = any(isinstance(call, Step) and call.envs is not None for call in [*first, *second])
+    limit = {"max_episodes": None} if shares else {}
+    one, other = (reference_episodes(calls, **recorder_options(stream, calls) | limit) for calls in (first, second))
+    if shares:  # in which rows the steps stand depends on the cuts; the order and all else of an environment's does not
+        one, other = (sorted(map(without_rows, episodes), key=lambda episode: episode.env) for episodes in (one, other))
     assert list(map(repr, one)) == list(map(repr, other))
+
+
+def without_rows(episode: Episode) -> Episode:
+    return replace(episode, start_row=0, rows=[], row_before=0, number=0)
 
 
 @examples(100)

@@ -94,7 +94,7 @@ class Adding:
 
     def add(
         self,
-        field: str,
+        field: Any,
         value: Any,
         envs: Any,
         *,
@@ -134,8 +134,8 @@ class Adding:
             piece = Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None)
             pieces[name] = (*pieces.get(name, ()), piece)
         self._gathered = Gathered(pieces, before if iteration is None else iteration)
-        if self._is_fixed and len(pieces) == len(self._templates):
-            self._write_complete(write)
+        if self._is_fixed and len(pieces) == len(self._templates) and _are_complete(pieces, envs):
+            self.write_out(envs, write)
 
     def _is_flag(self, name: str) -> bool:
         return any(under(path, [name]) for path in self._flags)
@@ -153,13 +153,6 @@ class Adding:
             raise ValueError(f"field {name!r} has shape {tuple(leaf.shape)}; expected {count} entries, of {of}")
         if template is not None:
             template.check(name, leaf)
-
-    def _write_complete(self, write: Write) -> None:
-        """Record the step of the environments that have all fields, where these came alike."""
-        pieces = list(self._gathered.pieces.values())
-        first = pieces[0][0].envs
-        if all(len(own) == 1 and _is_same(own[0].envs, first) for own in pieces):
-            self.write_out(first, write)
 
     def write_out(self, envs: np.ndarray | None, write: Write) -> None:
         """Record what is gathered of some environments, or of all; what is refused is dropped."""
@@ -226,6 +219,11 @@ class Adding:
         for piece in pieces:
             check_not_deleted({name: piece.value})
         return assembled(self._templates[name], [(piece.value, piece.envs, piece.places) for piece in pieces])
+
+
+def _are_complete(pieces: Mapping[str, tuple[Piece, ...]], envs: np.ndarray | None) -> bool:
+    """Say whether every field has come for just these environments."""
+    return all(any(_is_same(one.envs, envs) for one in own) for own in pieces.values())
 
 
 def _common(pieces: list[Piece], envs: np.ndarray | None) -> np.ndarray | None:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from trajlab.capture.shapes import fits, is_key, key_data
+from trajlab.capture.shapes import fits, is_key
 from trajlab.capture.tree import named_leaves
 from trajlab.padding import padding_value, shown_dtype
 
@@ -19,7 +19,7 @@ Part = tuple[Any, np.ndarray | None, np.ndarray | None]
 """A value, the environments it is of (None for all), and where in it each stands (None: in order)."""
 
 
-def owned_leaves(field: str, value: Any) -> dict[str, Any]:
+def owned_leaves(field: Any, value: Any) -> dict[str, Any]:
     """Return the arrays of a field, or of the fields below it, by dotted name, as arrays that nobody overwrites.
 
     JAX arrays are taken as they are; NumPy ones, and those of other packages by DLPack, are copied.
@@ -98,8 +98,9 @@ class Template(NamedTuple):
 
     def is_like(self, value: Any) -> bool:
         """Say whether a value of all environments is a JAX array just like the first one."""
-        is_same = type(value) is self.kind and self.on_device
-        return is_same and value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
+        if type(value) is not self.kind or not isinstance(value, jax.Array) or value.is_deleted():
+            return False
+        return value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
 
     @classmethod
     def of(cls, value: Any, num_envs: int, *, is_flag: bool) -> "Template":
@@ -152,7 +153,7 @@ def _missing(template: Template) -> Any:
     shape = (template.num_envs, *template.shape)
     if template.key_impl is not None:
         empty = jax.eval_shape(lambda: jax.random.split(jax.random.key(0, impl=template.key_impl), 1))
-        data = key_data(empty).shape[1:]
+        data = jax.eval_shape(jax.random.key_data, empty).shape[1:]
         return jax.random.wrap_key_data(jnp.full((*shape, *data), np.uint32(0xFFFFFFFF)), impl=template.key_impl)
     out = np.full(shape, _padding(template), template.dtype)
     return jax.device_put(out) if template.on_device else out
