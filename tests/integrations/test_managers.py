@@ -363,8 +363,9 @@ def test_a_recorder_that_starts_over_shows_no_old_step(package):
     assert ds["start_seen"].values.tolist() == [True, False, False]  # the others go on in mid-episode
 
 
-def test_a_recorder_starts_over_behind_the_end_of_episodes():
-    env = make("isaaclab", {}, end=1.0)
+@pytest.mark.parametrize("package", ["mjlab", "isaaclab"])
+def test_a_recorder_starts_over_behind_the_end_of_episodes(package):
+    env = make(package, {}, end=1.0)
     env.reset()
     play(env, 2)
     recorder = env.recorder_manager.terms[0].recorder
