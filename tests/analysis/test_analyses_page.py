@@ -99,6 +99,7 @@ def refusal(row, ds, field, **by):
 def test_every_analysis_has_a_row():
     assert [row["function"] for row in ROWS] == list(CALLS)
     reading = {"episode", "transitions", "stack_fields", "to_dataframe", "to_dataset", "concat", "validate", "append"}
+    reading |= {"read_jsonl", "write_jsonl"}
     made = {"from_rollout", "from_episodes", "init_buffer"}
     functions = {name for name in tl.__all__ if name[0].islower() and not name.startswith("plot_")}
     assert functions - reading - made == set(CALLS)

@@ -16,6 +16,7 @@ BENCHMARKS = {
     "small_chunks": "small",
     "ring": "ring",
     "loop": "loop",
+    "streaming": "loop",
     "rivals": "rivals",
     "gymnasium": "environments",
     "jsonl": "jsonl",

@@ -51,10 +51,11 @@ def bytes_of(*trees: Any) -> int:
 
 
 def wait(recorder: tl.Recorder) -> None:
-    """Wait until everything recorded has been written."""
+    """Wait until everything recorded has been written, and consumers on the device have taken it."""
     session = recorder._session
     if session is not None:
         jax.block_until_ready([block.box[-1][0] for block in session.log.blocks])
+    jax.block_until_ready([vars(consumer) for consumer in recorder._delivery._consumers])
 
 
 def recording(rng: np.random.Generator, cells: int, envs: int, steps: int) -> tuple[tl.Recorder, int]:

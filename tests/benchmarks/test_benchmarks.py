@@ -4,7 +4,18 @@ import pytest
 
 from benchmarks.process import fresh
 
-RECORDING = ["record", "pending", "record_step", "small_chunks", "ring", "loop", "rivals", "gymnasium", "jsonl"]
+RECORDING = [
+    "record",
+    "pending",
+    "record_step",
+    "small_chunks",
+    "ring",
+    "loop",
+    "streaming",
+    "rivals",
+    "gymnasium",
+    "jsonl",
+]
 READING = ["job", "to_dataset", "statistics", "analyses", "rival_analyses", "scaling", "imports", "gpu"]
 
 
