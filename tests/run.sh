@@ -15,8 +15,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 lint() { .venv/bin/ruff check; }
 format() { .venv/bin/ruff format --check; }
 types() { .venv/bin/mypy; }
-docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html && notebooks_ran=1; }
-# The docs run the notebooks, strictly; where they have, the tests do not run them again.
+make_docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html; }
+docs() {
+    wait "$docs_made" && made=0 || made=$?
+    cat "$docs_log"
+    [ $made = 0 ] && notebooks_ran=1
+}
+# The docs run the notebooks, strictly; where they have, the tests do not run them again. They use one core, so they are
+# made beside the checks before them.
 tests() {
     .venv/bin/python -m pytest -n logical --maxprocesses 4 \
         ${notebooks_ran:+--deselect=tests/test_notebooks.py::test_notebook_runs}
@@ -30,6 +36,12 @@ bash .ci/venv.sh all || exit 1
 results=()
 notebooks_ran=
 status=0
+if [[ " $* " = *" docs "* ]]; then
+    docs_log=$(mktemp)
+    trap 'rm -f "$docs_log"' EXIT
+    make_docs > "$docs_log" 2>&1 &
+    docs_made=$!
+fi
 for check in "$@"; do
     printf '\n== %s\n' "$check"
     start=$SECONDS

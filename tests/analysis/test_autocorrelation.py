@@ -247,7 +247,7 @@ def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
         return layout
 
     monkeypatch.setattr(lagged_sums.Layout, "of", measured)
-    ds = make_dataset([700, *[3, 1, 2] * 60])
+    ds = make_dataset([700, *[3, 1, 2] * 20])
     for by in (None, "env", "flag"):
         room.clear()
         result = tl.autocorrelation(ds, "reward", max_lag=699, by=by)
@@ -260,7 +260,7 @@ def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
                 if by is None
                 else lambda e, p: (values[e] if by == "env" else values[e, p]) == group
             )
-            for lag in (1, 2, 3, 650):
+            for lag in (1, 3, 650):
                 first, second = naive(ds, "reward", lag, member)
                 assert one["n"].sel(lag=lag) == len(first)
                 if len(set(first)) > 1 < len(set(second)):

@@ -28,7 +28,7 @@ def first_record(calls):
     return next(call for call in calls if hasattr(call, "chunk"))
 
 
-@examples(25)
+@examples(16)
 @given(even_streams())
 def test_buffer_with_room_equals_recorder_and_reference(drawn):
     stream, pieces = drawn
@@ -59,7 +59,7 @@ def test_first_rows_are_kept(data, drawn):
     ]  # fmt: skip
 
 
-@examples(80)
+@examples(50)
 @given(st.data(), even_streams())
 def test_last_rows_are_kept(data, drawn):
     stream, pieces = drawn
