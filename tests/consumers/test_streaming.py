@@ -162,7 +162,7 @@ def test_what_is_not_counted_is_said():
 
 
 def test_wrong_use():
-    with pytest.raises(ValueError, match="no batch with 'action' has come"):
+    with pytest.raises(ValueError, match="nothing of 'action' has come"):
         tl.StreamingHistogram().result()
     with pytest.raises(ValueError, match=r"bins=10; expected at least two finite edges"):
         tl.StreamingHistogram("x", bins=10)

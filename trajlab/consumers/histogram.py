@@ -82,6 +82,10 @@ class StreamingHistogram(Consumer):
         self._size = int(num_values) if self._labels is None else len(self._labels)
         self._counts: _Counts | None = None
 
+    def __repr__(self) -> str:
+        """Return its name and field."""
+        return f"StreamingHistogram({self._field.name!r})"
+
     def on_batch(self, batch: Batch) -> None:
         """Count a batch."""
         if self._field.first is None:

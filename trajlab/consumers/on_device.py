@@ -63,7 +63,10 @@ class StreamedField:
     def met(self, state: Any) -> Batch:
         """Return the first batch; raise ValueError where nothing has come of it yet."""
         if self.first is None or state is None:
-            raise ValueError(f"no batch with {self.name!r} has come; give this to a Recorder: consumers=[...]")
+            raise ValueError(
+                f"nothing of {self.name!r} has come: give this to a Recorder, consumers=[...], and see whether that has "
+                "warned of a failure"
+            )
         return self.first
 
     def update(self, function: Callable[..., Any], state: Any, batch: Batch) -> Any:

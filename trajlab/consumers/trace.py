@@ -55,6 +55,10 @@ class StreamingTrace(Consumer):
         self._num_steps = int(num_steps)
         self._sums: _Sums | None = None
 
+    def __repr__(self) -> str:
+        """Return its name and field."""
+        return f"StreamingTrace({self._field.name!r})"
+
     def on_batch(self, batch: Batch) -> None:
         """Add a batch."""
         self._sums = self._field.update(_add(self._num_steps), self._sums, batch)

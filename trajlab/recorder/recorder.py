@@ -448,7 +448,10 @@ class Recorder:
         """
         check_option("incomplete", incomplete, Incomplete)
         if not self._options.retain:
-            raise ValueError("this Recorder was made with retain=False: its consumers have the rows, it keeps none")
+            raise ValueError(
+                "this Recorder was made with retain=False and keeps no rows; ask its consumers, such as result() of a "
+                "StreamingHistogram, or read what they have written"
+            )
         if not self._enabled:
             return empty_dataset()
         self._pull_and_hand_out()
@@ -456,7 +459,11 @@ class Recorder:
             self._pull()
             self._finish_step()
             if self._session is None or not self._counters.rows:
-                first = "step the environment" if self._source else "call record(chunk)"
+                first = (
+                    "step the environment"
+                    if self._source
+                    else "call record(chunk), record_step(step) or add(field, value)"
+                )
                 raise ValueError(f"nothing has been recorded; {first} first")
             self._counters = self._session.closed(self._counters)
             return self._session.dataset(self._counters, incomplete)

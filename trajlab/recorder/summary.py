@@ -33,8 +33,9 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
     held = session.log.nbytes()
     dropped = counters.seen - counters.rows
     recorded = layout.width if layout.columns is None else f"{layout.width} of {layout.num_envs}"
+    taken = "recorded" if session.options.retain else "taken, none kept (retain=False)"
     facts = [
-        ("rows", f"{counters.rows} recorded, {dropped} dropped" + f", {waiting} waiting" * bool(waiting)),
+        ("rows", f"{counters.rows} {taken}, {dropped} dropped" + f", {waiting} waiting" * bool(waiting)),
         ("environments", str(recorded)),
         ("memory", f"{_bytes_text(held['device'])} on the device, {_bytes_text(held['host'])} on the host"),
         ("blocks", str(len(session.log.blocks))),
@@ -53,7 +54,7 @@ def summarise(session: Session | None, counters: Counters, *, enabled: bool, clo
         if field.moved:
             note += ", read one row earlier"
         cells = "scalar" if not field.shape else str(field.shape)
-        size = _bytes_text(field.cell_bytes * layout.width * counters.rows)
+        size = _bytes_text(field.cell_bytes * layout.width * counters.rows) if session.options.retain else "none"
         rows.append((name, cells, field.dtype.name, size, field.home, note))
     return Summary(facts, rows)
 
