@@ -64,7 +64,7 @@ class StreamedField:
         """Return the first batch; raise ValueError where nothing has come of it yet."""
         if self.first is None or state is None:
             raise ValueError(
-                f"nothing of {self.name!r} has come: give this to a Recorder, consumers=[...], and see whether that has "
+                f"nothing of {self.name!r} has come: give this to a Recorder, consumers=[...], and see whether it "
                 "warned of a failure"
             )
         return self.first
