@@ -247,7 +247,7 @@ def test_a_disabled_recorder_does_nothing():
 
 def test_without_any_row_there_is_no_dataset():
     recorder = tl.Recorder()
-    with pytest.raises(ValueError, match=r"nothing has been recorded; call record\(chunk\) first"):
+    with pytest.raises(ValueError, match=r"nothing has been recorded; call record\(chunk\), .* first"):
         recorder.to_dataset()
     fill(recorder, 0, 5).reset()
     with pytest.raises(ValueError, match="nothing has been recorded"):

@@ -459,11 +459,8 @@ class Recorder:
             self._pull()
             self._finish_step()
             if self._session is None or not self._counters.rows:
-                first = (
-                    "step the environment"
-                    if self._source
-                    else "call record(chunk), record_step(step) or add(field, value)"
-                )
+                calls = "call record(chunk), record_step(step) or add(field, value)"
+                first = "step the environment" if self._source else calls
                 raise ValueError(f"nothing has been recorded; {first} first")
             self._counters = self._session.closed(self._counters)
             return self._session.dataset(self._counters, incomplete)
