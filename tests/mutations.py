@@ -112,7 +112,7 @@ MUTATIONS = [
     Mutation(
         "lock dropped on write",
         "two threads record at once",
-        edit("recorder/recorder.py", '"""Check a chunk, write it, and only then count it."""\n        with self._lock:', '"""Check a chunk, write it, and only then count it."""\n        if True:'),
+        edit("recorder/recording.py", '"""Check a chunk, write it, and only then count it."""\n        with self._lock:', '"""Check a chunk, write it, and only then count it."""\n        if True:'),
         f"{OWNERSHIP} -k two_threads",
     ),
     Mutation(
@@ -322,7 +322,7 @@ MUTATIONS = [
     Mutation(
         "counted before it is written",
         "an interrupted chunk counts although its rows were not written",
-        edit("recorder/recorder.py", "                after, captured = session.append(", "                self._counters = counters._replace(rows=counters.rows + length)\n                after, captured = session.append("),
+        edit("recorder/recording.py", "                after, captured = session.append(", "                self._counters = counters._replace(rows=counters.rows + length)\n                after, captured = session.append("),
         f"{INTERRUPT} -k warm-numpy",
     ),
     Mutation(
@@ -334,7 +334,7 @@ MUTATIONS = [
     Mutation(
         "a refused chunk leaves its marks out",
         "marks are used up by a chunk that is refused",
-        edit("recorder/recorder.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
+        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
         f"{INTERRUPT} -k refused",
     ),
     Mutation(

@@ -29,6 +29,7 @@ FLOORS = {
     "names": floor(0, HEAVY),
     "padding": floor(0, HEAVY),
     "errors": floor(0, HEAVY),
+    "version": floor(0, HEAVY),
     "capture": floor(1, "xarray pandas matplotlib"),
     "block.layout": floor(0, HEAVY),
     "block": floor(1, "xarray pandas matplotlib"),

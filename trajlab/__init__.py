@@ -1,6 +1,6 @@
 """Record RL rollouts in JAX, episode by episode, and look at them as labelled xarray data."""
 
-from importlib.metadata import version
+from trajlab.version import package_version
 
 # Record
 from trajlab.recorder import Recorder, from_rollout
@@ -75,7 +75,7 @@ from trajlab.plot.overview import plot_overview
 from trajlab.plot.milestones import plot_milestones
 from trajlab.plot.first_action_time import plot_first_action_time
 
-__version__ = version("trajlab")
+__version__ = package_version()
 
 __all__ = [
     "Batch",

@@ -1,6 +1,7 @@
 """Helpers that phrase errors: what was wrong, the value got, what is allowed, what to do."""
 
 import difflib
+import operator
 import sys
 import warnings
 from collections.abc import Iterable
@@ -24,6 +25,21 @@ def is_bool(value: Any) -> bool:
 def has_bool(values: Any) -> bool:
     """Say whether something is a bool, or a list or array that holds one."""
     return is_bool(values) or (isinstance(values, list | tuple) and any(map(has_bool, values)))
+
+
+def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return the argument called `name` as an int; raise where it is no whole number, or not within least and most."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or is_bool(value):
+        raise TypeError(f"{name}={value!r}; expected a whole number, at least {least}")
+    if number < least:
+        raise ValueError(f"{name}={value!r}; expected at least {least}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}={value!r}; expected at most {most:,}")
+    return number
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

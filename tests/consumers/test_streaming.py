@@ -168,6 +168,8 @@ def test_wrong_use():
         tl.StreamingHistogram("x", bins=10)
     with pytest.raises(ValueError, match="num_steps=0"):
         tl.StreamingTrace("x", num_steps=0)
+    with pytest.raises(TypeError, match="num_values=2.5; expected a whole number"):
+        tl.StreamingHistogram("x", num_values=2.5)
     with pytest.raises(TypeError, match="labels='ab'"):
         tl.StreamingHistogram(labels="ab")
     for stream, message in [

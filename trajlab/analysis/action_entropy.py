@@ -16,7 +16,6 @@ from trajlab.analysis.common import (
     require_free_dims,
     steps_number,
     title_of,
-    whole_number,
 )
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
@@ -25,7 +24,7 @@ from trajlab.analysis.kernels.counting import places_dtype
 from trajlab.analysis.kernels.ngrams import NumberCounter
 from trajlab.analysis.step_counts import Counted, count_steps, labelled_steps
 from trajlab.dataset.cells import Cells
-from trajlab.errors import check_option, warn_user
+from trajlab.errors import check_option, warn_user, whole_number
 from trajlab.names import ENTROPY, EPISODE, NUM_NAN_ATTR, RATE_NAMES, TIME, WINDOW_ATTR, N
 
 Per = Literal["step", "episode"]

@@ -10,14 +10,14 @@ import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.coded_rows import CodedBatch, CodedRows, reduce_coded
-from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims, whole_number
+from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.ngrams import LIMIT, Coder, Digits, Halves, NumberCounter, whole_sequences
 from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels
 from trajlab.dataset.cells import Cells
-from trajlab.errors import warn_user
+from trajlab.errors import warn_user, whole_number
 from trajlab.names import COUNT, LABEL, NGRAM, NGRAM_NAMES, NUM_NAN_ATTR, SHARE, N
 
 

@@ -1,8 +1,5 @@
 """What all analyses share: which field is meant, how a result was made, and what is reported to the user."""
 
-import functools
-import importlib.metadata
-import operator
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -13,7 +10,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import field_names, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
 from trajlab.dataset.windows import is_windows
-from trajlab.errors import is_bool, require_text, warn_user
+from trajlab.errors import require_text, warn_user, whole_number
 from trajlab.names import (
     COMPLETE,
     CUT,
@@ -32,6 +29,7 @@ from trajlab.names import (
     VERSION_ATTR,
     units_name,
 )
+from trajlab.version import package_version
 
 
 def field_of(
@@ -81,21 +79,6 @@ def is_blank(ds: xr.Dataset) -> bool:
 
 MOST_STEPS = 10_000
 """An argument that counts steps may be as large as this where no episode is so long."""
-
-
-def whole_number(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Return the argument called `name` as an int; raise where it is no whole number, or not within least and most."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or is_bool(value):
-        raise TypeError(f"{name}={value!r}; expected a whole number, at least {least}")
-    if number < least:
-        raise ValueError(f"{name}={value!r}; expected at least {least}")
-    if most is not None and number > most:
-        raise ValueError(f"{name}={value!r}; expected at most {most:,}")
-    return number
 
 
 def steps_number(name: str, value: Any, cells: Cells, least: int = 0) -> int:
@@ -152,7 +135,7 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
     """Return the attributes that say how a result was made: text and whole numbers only."""
     return {
         MADE_BY_ATTR: f"trajlab.{function}",
-        VERSION_ATTR: _version(),
+        VERSION_ATTR: package_version(),
         FIELD_ATTR: field,
         NUM_EPISODES_ATTR: int(ds.sizes[EPISODE]),
         NUM_COMPLETE_ATTR: int(ds.variables[COMPLETE].values.sum()),
@@ -160,11 +143,6 @@ def made_by(ds: xr.Dataset, function: str, field: str) -> dict[str, Any]:
         NUM_START_UNSEEN_ATTR: int((~ds.variables[START_SEEN].values).sum()),
         NUM_TRANSITIONS_ATTR: int(ds.variables[MASK].values.sum()) if is_windows(ds) else len(Cells.of(ds)),
     }
-
-
-@functools.cache
-def _version() -> str:
-    return importlib.metadata.version("trajlab")
 
 
 def title_of(ds: xr.Dataset, field: str) -> str:

@@ -12,7 +12,7 @@ import xarray as xr
 from trajlab.consumers.consumer import Batch, Consumer
 from trajlab.consumers.on_device import Rows, StreamedField
 from trajlab.consumers.results import attrs_of, inner_coords, made_by
-from trajlab.errors import warn_user
+from trajlab.errors import warn_user, whole_number
 from trajlab.names import (
     BIN,
     BIN_LEFT,
@@ -53,6 +53,11 @@ class StreamingHistogram(Consumer):
     num_values : int
         Without `bins` and `labels`: the values 0 to ``num_values - 1`` are counted. Others count as outside.
 
+    Raises
+    ------
+    ValueError, TypeError
+        When an argument is none of those listed, or both `bins` and `labels` are given.
+
     Examples
     --------
     >>> import numpy as np, trajlab as tl
@@ -74,12 +79,10 @@ class StreamingHistogram(Consumer):
         self._field = StreamedField(field)
         self._edges = None if bins is None else _as_edges(bins)
         self._labels = None if labels is None else _as_labels(labels)
-        is_whole = isinstance(num_values, int | np.integer) and not isinstance(num_values, bool)
-        if not is_whole or num_values < 1:
-            raise ValueError(f"num_values={num_values!r}; expected a positive whole number")
+        num_values = whole_number("num_values", num_values)
         if bins is not None and labels is not None:
             raise ValueError("labels= names the values 0, 1, ..., and bins= are given; expected one of them")
-        self._size = int(num_values) if self._labels is None else len(self._labels)
+        self._size = num_values if self._labels is None else len(self._labels)
         self._counts: _Counts | None = None
 
     def __repr__(self) -> str:

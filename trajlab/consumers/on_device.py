@@ -33,6 +33,8 @@ class StreamedField:
     Attributes
     ----------
     name : str
+    first : Batch or None
+        The first batch, which says what all have in common.
     inner : tuple of int
         The shape of a cell, known from the first batch on.
     """

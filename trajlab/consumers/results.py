@@ -1,17 +1,17 @@
 """Labels of what streaming statistics return: those that the analyses of the same name give."""
 
-import importlib.metadata
 from typing import Any
 
 from trajlab.consumers.consumer import Batch
 from trajlab.names import FIELD_ATTR, MADE_BY_ATTR, VERSION_ATTR, units_name
+from trajlab.version import package_version
 
 
 def made_by(function: str, field: str) -> dict[str, Any]:
     """Return the attributes that say how a result was made."""
     return {
         MADE_BY_ATTR: f"trajlab.{function}",
-        VERSION_ATTR: importlib.metadata.version("trajlab"),
+        VERSION_ATTR: package_version(),
         FIELD_ATTR: field,
     }
 

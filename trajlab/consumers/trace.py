@@ -11,7 +11,7 @@ import xarray as xr
 from trajlab.consumers.consumer import Batch, Consumer
 from trajlab.consumers.on_device import Rows, StreamedField
 from trajlab.consumers.results import attrs_of, inner_coords, made_by
-from trajlab.errors import warn_user
+from trajlab.errors import warn_user, whole_number
 from trajlab.names import MEAN, NUM_ABOVE_ATTR, STD, TIME, N
 
 
@@ -37,6 +37,11 @@ class StreamingTrace(Consumer):
     num_steps : int
         Steps of an episode to tell apart; later ones are counted in the attributes only.
 
+    Raises
+    ------
+    ValueError, TypeError
+        When an argument is none of those listed.
+
     Examples
     --------
     >>> import numpy as np, trajlab as tl
@@ -49,10 +54,7 @@ class StreamingTrace(Consumer):
 
     def __init__(self, field: str, *, num_steps: int = 1000) -> None:
         self._field = StreamedField(field)
-        is_whole = isinstance(num_steps, int | np.integer) and not isinstance(num_steps, bool)
-        if not is_whole or num_steps < 1:
-            raise ValueError(f"num_steps={num_steps!r}; expected a positive whole number")
-        self._num_steps = int(num_steps)
+        self._num_steps = whole_number("num_steps", num_steps)
         self._sums: _Sums | None = None
 
     def __repr__(self) -> str:

@@ -1,7 +1,6 @@
 """Building the Dataset, schema 1, over a source; no field is fetched."""
 
 import dataclasses
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +18,7 @@ from trajlab.errors import warn_user
 from trajlab.names import At
 from trajlab.padding import padding_text, shown_dtype
 from trajlab.segment import REASON_CUT, Rules
+from trajlab.version import package_version
 
 REASONS = np.array([names.CUT, names.DONE, names.TRUNCATED, names.TERMINATED])
 """End reasons by the numbers of `trajlab.segment`."""
@@ -115,7 +115,7 @@ def build_dataset(
 
 
 def _schema_attrs() -> dict[str, Any]:
-    return {names.SCHEMA_ATTR: names.SCHEMA, names.VERSION_ATTR: importlib.metadata.version("trajlab")}
+    return {names.SCHEMA_ATTR: names.SCHEMA, names.VERSION_ATTR: package_version()}
 
 
 def empty_dataset() -> xr.Dataset:

@@ -9,6 +9,7 @@ import numpy as np
 
 from trajlab.capture.convention import STANDARD_NAMES
 from trajlab.capture.select import select_fields
+from trajlab.capture.shapes import is_key
 from trajlab.capture.tree import named_leaves, under
 from trajlab.errors import raise_all
 
@@ -59,7 +60,7 @@ def read_episode(episode: Any, number: int) -> EpisodeInput:
     except (TypeError, ValueError) as error:
         error.add_note(f"in episode {number}")
         raise
-    are_keys = {name for name, leaf in zip(found, leaves, strict=True) if _is_key(leaf)}
+    are_keys = {name for name, leaf in zip(found, leaves, strict=True) if is_key(leaf)}
     arrays = {
         name: np.asarray(jax.random.key_data(leaf) if name in are_keys else leaf)
         for name, leaf in zip(found, leaves, strict=True)
@@ -82,10 +83,6 @@ def _entries(episode: Any, number: int) -> dict[Any, Any]:
     raise TypeError(
         f"episode {number} is a {type(episode).__name__}; expected a mapping, NamedTuple or dataclass of field to array"
     )
-
-
-def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def add_finals(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import require_numeric, title_of, whole_number
+from trajlab.analysis.common import require_numeric, title_of
 from trajlab.analysis.discrete import discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import is_category, make_episode_groups
@@ -16,6 +16,7 @@ from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.returns import returns
 from trajlab.dataset.fields import MAX_COMPONENTS, component_count, field_names, has_own_name, is_numeric, resolve_field
 from trajlab.dataset.schema import validate
+from trajlab.errors import whole_number
 from trajlab.names import (
     AGENT,
     CUT,

@@ -99,7 +99,7 @@ class Session:
         flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
         for reader in self._readers:
             reader.add(counters.rows, flags)
-        self.note_iterations(counters.rows, call.length, call.iteration, call.updates)
+        self._note_iterations(counters.rows, call.length, call.iteration, call.updates)
         track = None if captured is None else captured.track
         return counters._replace(rows=counters.rows + call.length, bits=None, track=track), captured
 
@@ -130,7 +130,7 @@ class Session:
         if self._readers:
             self._sharing.add(window, Piece(rows, places, flags))
         if added:
-            self.note_iterations(counters.rows, 1, call.iteration, 1)
+            self._note_iterations(counters.rows, 1, call.iteration, 1)
         track = None if captured is None else captured.track
         window = window.stepped(places)
         return counters._replace(rows=counters.rows + added, bits=None, window=window, track=track), captured
@@ -213,7 +213,7 @@ class Session:
         picks = np.flatnonzero(self.envs[np.minimum(places, len(self.envs) - 1)] == part)
         return places[picks], None if len(picks) == len(part) else picks
 
-    def note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
+    def _note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
         """Remember the iterations of the next rows; entries of rows that were never committed are dropped."""
         while self.iterations and self.iterations[-1][0] >= row:
             self.iterations.pop()

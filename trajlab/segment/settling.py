@@ -31,8 +31,6 @@ class Settling(Segmenter):
 
     Attributes
     ----------
-    num_started : int
-        How many episodes have begun, as of the last `take`.
     needed_row : int
         The first row that an episode under way, or one to come, may read, as of the last `take`.
     """
@@ -42,7 +40,7 @@ class Settling(Segmenter):
         super().__init__(width, rules)
         self._heads = Heads.first(width, rules)
         self._open = np.full(width, -1)  # the number of the episode under way that begins at the head
-        self.num_started = self.needed_row = 0
+        self._num_started = self.needed_row = 0
 
     def take(self, *, also_open: bool = False) -> Settled:
         """Return the episodes that have settled since the last call; with `also_open` those under way, too, as cut."""
@@ -51,9 +49,9 @@ class Settling(Segmenter):
         ranks = self.ranks()
         table, _ = cut(events, fed.counts, self.rules, ranks, heads)
         is_known = (table.start == heads.rank[table.column]) & (self._open[table.column] >= 0)
-        number = np.where(is_known, self._open[table.column], self.num_started + np.cumsum(~is_known) - 1)
+        number = np.where(is_known, self._open[table.column], self._num_started + np.cumsum(~is_known) - 1)
         table = table._replace(number=number)
-        self.num_started += int(np.count_nonzero(~is_known))
+        self._num_started += int(np.count_nonzero(~is_known))
         taken = np.ones(len(number), bool) if also_open else table.settled
         settled = table.take(taken)
         self._move_heads(settled, table.take(~taken))

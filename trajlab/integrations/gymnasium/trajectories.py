@@ -14,6 +14,7 @@ from trajlab.integrations.gymnasium.trails import Trails, each_of, owned
 from trajlab.integrations.gymnasium.wrappers import RESET_MASK, autoreset_of, resets_itself
 from trajlab.io.jsonl.files import Mode, prepare
 from trajlab.io.jsonl.live import LiveFiles
+from trajlab.recorder.calls import as_iteration
 
 
 class _Writing:
@@ -34,9 +35,7 @@ class _Writing:
 
     @iteration.setter
     def iteration(self, number: Any) -> None:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise TypeError(f"iteration={number!r}; expected a whole number")
-        self._trails.iteration = int(number)
+        self._trails.iteration = as_iteration(number)
 
 
 class RecordTrajectory(gym.Wrapper, RecordConstructorArgs, _Writing):

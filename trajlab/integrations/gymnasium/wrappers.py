@@ -15,6 +15,7 @@ from trajlab.integrations.gymnasium.spaces import leaves_of
 from trajlab.integrations.gymnasium.steps import Autoreset, Steps
 from trajlab.recorder import Recorder, attach
 from trajlab.recorder.attached import Inlet
+from trajlab.recorder.calls import as_iteration
 
 MODES: dict[AutoresetMode, Autoreset] = {
     AutoresetMode.NEXT_STEP: "next_step",
@@ -49,11 +50,10 @@ class _Recording:
 
     @iteration.setter
     def iteration(self, number: Any) -> None:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise TypeError(f"iteration={number!r}; expected a whole number")
+        number = as_iteration(number)
         if number != self._steps.iteration:
             self._inlet.pull()
-            self._steps.iteration = int(number)
+            self._steps.iteration = number
 
     def _step(self, step: Any, action: Any) -> Any:
         """Make a step and write it down; nothing is kept of one that raises."""

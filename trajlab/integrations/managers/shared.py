@@ -11,6 +11,7 @@ from trajlab.integrations.managers.step_row import SEED, StepRow
 from trajlab.names import CUT, END_REASON, ENV, EPISODE, LENGTH, TIME
 from trajlab.recorder import Recorder, attach
 from trajlab.recorder.attached import Inlet
+from trajlab.recorder.calls import as_iteration
 
 
 class SharedRecorder:
@@ -67,11 +68,10 @@ class SharedRecorder:
 
     @iteration.setter
     def iteration(self, number: Any) -> None:
-        if isinstance(number, bool) or not isinstance(number, int | np.integer):
-            raise TypeError(f"iteration={number!r}; expected a whole number")
+        number = as_iteration(number)
         if number != self._iteration:
             self._pull()
-            self._iteration = int(number)
+            self._iteration = number
             if self._row is not None:
                 self._row.iteration = self._iteration
 

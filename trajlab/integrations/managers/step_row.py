@@ -51,8 +51,6 @@ class StepRow(RowSource):
         Whether there has been a step.
     has_success_by_hand : bool
         Whether the row's success is what was set for the episodes.
-    resets : array (num_envs,) bool
-        Which environments have been reset since the newest step, as far as it was told.
     """
 
     convention = CONVENTION

@@ -15,7 +15,6 @@ Read = Callable[[Any], Any]
 """A function of the environment that returns a tensor (N, ...) or a mapping of them."""
 
 PARAMS = ("recorder", "observation", "before_step", "after_step", "success")
-DEFAULT: Any = object()
 
 
 class StepTerm:

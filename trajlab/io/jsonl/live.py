@@ -10,9 +10,10 @@ from trajlab.io.jsonl.declared import OPTIONS, Declared, Tree
 from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
 from trajlab.io.jsonl.files import episode_file
 from trajlab.io.jsonl.lines import sealed
-from trajlab.io.jsonl.specs import FORMAT, package_version
+from trajlab.io.jsonl.specs import FORMAT
 from trajlab.io.jsonl.text import OPTIONS as NUMPY
 from trajlab.io.jsonl.text import library
+from trajlab.version import package_version
 
 MAX_OPEN = 64
 """Files that stay open between steps; further ones are opened for each line."""

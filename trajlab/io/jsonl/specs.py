@@ -1,8 +1,6 @@
 """Specs: what the first line of a file says of each variable, its dtype and shape, and where its values stand."""
 
 import dataclasses
-import functools
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -65,12 +63,6 @@ class Spec:
     def shared(self) -> np.ndarray:
         """Return the values of a variable that is shared."""
         return decode(self.values, self.dtype, self.shape)
-
-
-@functools.cache
-def package_version() -> str:
-    """Return the version of trajlab, which takes a millisecond to look up."""
-    return importlib.metadata.version("trajlab")
 
 
 def parse_specs(given: Any) -> dict[str, Spec]:

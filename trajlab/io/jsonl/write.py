@@ -16,10 +16,11 @@ from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, by_place,
 from trajlab.io.jsonl.files import NO_EPISODES, Mode, episode_file, prepare
 from trajlab.io.jsonl.lines import sealed
 from trajlab.io.jsonl.plain import Plain, attrs_as_json
-from trajlab.io.jsonl.specs import FORMAT, Spec, as_entry, package_version
+from trajlab.io.jsonl.specs import FORMAT, Spec, as_entry
 from trajlab.io.jsonl.template import Template
 from trajlab.io.jsonl.text import dtype_text, encode, encode_rows, fragment
 from trajlab.padding import padding_value
+from trajlab.version import package_version
 
 _NONE, _TRUE, _FALSE = b"null", b"true", b"false"
 
