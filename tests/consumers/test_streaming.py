@@ -1,5 +1,6 @@
 """Statistics taken on the device as the rows come are those of the analyses of the whole recording."""
 
+import gc
 import itertools
 import warnings
 
@@ -124,6 +125,24 @@ def test_sums_keep_their_digits():
     assert result["n"].values.tolist() == [30 * 8 * 4096]
     np.testing.assert_allclose(result["mean"].values, np.float64(values).mean(), rtol=1e-12)
     np.testing.assert_allclose(result["std"].values, np.float64(values).std(), rtol=1e-9)
+
+
+def test_sums_keep_their_digits_where_the_first_rows_are_no_transitions():
+    trace = tl.StreamingTrace("obs")
+    recorder = tl.Recorder(convention=tl.Convention(alignment="result"), consumers=[trace])
+    rng = np.random.default_rng(0)
+    for t in range(20):
+        recorder.record_step({"obs": 1e8 + 0.01 * rng.random(4), "done": np.full(4, t % 5 == 4)})
+    want = tl.state_trace(recorder.to_dataset(), "obs", quantiles=False)
+    xr.testing.assert_allclose(trace.result(), want, rtol=1e-9)
+
+
+def test_the_first_chunk_is_not_kept():
+    trace = tl.StreamingTrace("x")
+    recorder = tl.Recorder(retain=False, consumers=[trace])
+    recorder.record({"x": jnp.ones((2, 3)), "camera": jnp.ones((2, 3, 1777)), "done": jnp.zeros((2, 3), bool)})
+    gc.collect()
+    assert not [array for array in jax.live_arrays() if array.shape == (2, 3, 1777)]
 
 
 def test_environments_split_over_devices():

@@ -178,6 +178,7 @@ HARMFUL = {
     "range": (0, spec("action", dtype="uint8"), None),
     "padding": (0, lambda line: line["variables"].update(big=spec_of_padding()), "bytes of padding, from files of"),
     "t": (2, lambda line: line.update(t=3), "line 3: 't' is 3; expected 2"),
+    "list for t": (2, lambda line: line.update(t=[2, 2]), r"line 3: 't' is \[2, 2\]; expected 2"),
     "wrong action": (
         3,
         lambda line: line.update(action="left"),

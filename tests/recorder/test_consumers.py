@@ -96,6 +96,16 @@ def test_rows_are_given_up_behind_the_episodes(small_blocks):
         recorder.to_dataset()
 
 
+@pytest.mark.parametrize("consumer", [Episodes, lambda: tl.StreamingTrace("x")], ids=["episodes", "batches"])
+def test_nothing_on_the_host_grows_with_the_calls(consumer):
+    recorder = tl.Recorder(retain=False, consumers=[consumer()], num_envs=4)
+    for step in range(60):
+        recorder.record({"x": np.zeros((1, 4)), "done": np.ones((1, 4), bool)})
+        recorder.record_step({"x": np.zeros(2), "done": np.ones(2, bool)}, envs=[step % 3, 3])
+    assert len(recorder._session.iterations) <= 3
+    assert len(recorder._session._sharing._closed) <= 3
+
+
 def test_a_dataset_outlives_the_rows_given_up(small_blocks):
     consumer = Episodes()
     recorder = tl.Recorder(retain=False, consumers=[consumer])
@@ -185,6 +195,24 @@ def test_an_interrupt_is_passed_on_and_the_others_get_the_batch_later():
     recorder.record(make_chunk(range(5, 10)))
     assert interrupted.calls == 2
     assert [batch.first_row for *_, batch in other.batches] == [0, 5]
+
+
+def test_a_failure_is_reported_behind_an_interrupt():
+    class Fails(tl.Consumer):
+        def __init__(self, error):
+            self.error = error
+
+        def on_batch(self, batch):
+            error, self.error = self.error, None
+            if error is not None:
+                raise error
+
+    recorder = tl.Recorder(retain=False, consumers=[Fails(RuntimeError("disk full")), Fails(KeyboardInterrupt())])
+    chunk = {"x": np.zeros((1, 2)), "done": np.zeros((1, 2), bool)}
+    with pytest.raises(KeyboardInterrupt):
+        recorder.record(chunk)
+    with pytest.warns(UserWarning, match="disk full"):
+        recorder.record(chunk)
 
 
 def test_a_consumer_may_read_and_record():

@@ -1,5 +1,6 @@
 """What streaming statistics share: one field of each batch, as rows of transitions, still on the device."""
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -60,7 +61,8 @@ class StreamedField:
         if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key) or np.dtype(array.dtype).kind not in "biufV":
             raise TypeError(f"{self.name!r} has dtype {array.dtype}; expected bools, integers or real numbers")
         self.inner = tuple(array.shape[2:])
-        self.first = batch
+        # Without its arrays, which would keep the first chunk for as long as this lives.
+        self.first = dataclasses.replace(batch, fields={}, mask=None)
 
     def met(self, state: Any) -> Batch:
         """Return the first batch; raise ValueError where nothing has come of it yet."""

@@ -16,10 +16,14 @@ from trajlab.names import MEAN, NUM_ABOVE_ATTR, STD, TIME, N
 
 
 class _Sums(NamedTuple):
-    """Counts (step,), and sums (step, component) of values less `shift` (component,) and of their squares."""
+    """Counts (step,), and sums (step, component) of values less `shift` (component,) and of their squares.
+
+    `is_shifted` (component,) says where a first finite value has come, and with it the shift.
+    """
 
     n: Any
     shift: Any
+    is_shifted: Any
     sums: Any
     squares: Any
 
@@ -86,7 +90,7 @@ class StreamingTrace(Consumer):
         """
         name = self._field.name
         batch = self._field.met(self._sums)
-        n, shift, sums, squares = map(np.asarray, self._sums or ())
+        n, shift, _, sums, squares = map(np.asarray, self._sums or ())
         above, n = int(n[-1]), n[:-1]
         longest = int(np.flatnonzero(n).max(initial=-1)) + 1
         n, sums, squares = n[:longest], sums[:longest], squares[:longest]
@@ -122,17 +126,20 @@ def _add(num_steps: int) -> Callable[[Any, Rows], _Sums]:
         values = rows.values.astype(jnp.float64)
         there = (rows.time >= 0)[:, None]
         if sums is None:
-            # Values are taken from their first mean, so that the squares' difference keeps its digits.
-            usable = there & jnp.isfinite(values)
-            count = jnp.maximum(jnp.sum(usable, axis=0, dtype=jnp.float64), 1)
-            shift = jnp.sum(jnp.where(usable, values, 0), axis=0) / count
-            none = jnp.zeros((num_steps + 1, values.shape[1]))
-            sums = _Sums(jnp.zeros(num_steps + 1, jnp.int64), shift, none, none)
+            none, zeros = jnp.zeros((num_steps + 1, values.shape[1])), jnp.zeros(values.shape[1])
+            sums = _Sums(jnp.zeros(num_steps + 1, jnp.int64), zeros, zeros.astype(bool), none, none)
+        # Values are taken from their first mean, so that the squares' difference keeps its digits. The first batches
+        # may hold no transition, as one step does that shows a result; sums are 0, or not finite, until there is one.
+        usable = there & jnp.isfinite(values)
+        count = jnp.sum(usable, axis=0, dtype=jnp.float64)
+        first = jnp.sum(jnp.where(usable, values, 0), axis=0) / jnp.maximum(count, 1)
+        shift = jnp.where(sums.is_shifted, sums.shift, first)
         step = jnp.where(there[:, 0], jnp.minimum(rows.time, num_steps), num_steps + 1)  # out of range: dropped
-        values = values - sums.shift[None]
+        values = values - shift[None]
         return _Sums(
             sums.n.at[step].add(1, mode="drop"),
-            sums.shift,
+            shift,
+            sums.is_shifted | (count > 0),
             sums.sums.at[step].add(values, mode="drop"),
             sums.squares.at[step].add(values**2, mode="drop"),
         )

@@ -56,6 +56,7 @@ class Delivery:
             raise ValueError("consumers= holds the same consumer twice; expected each once")
         self._consumers = list(consumers)
         self._items: deque[_Item] = deque()
+        self._reports: deque[str] = deque()
         self._lock = threading.RLock()
         self._is_busy = self._is_closing = False
 
@@ -78,21 +79,19 @@ class Delivery:
             if self._is_busy:
                 return
             self._is_busy = True
-            reports: list[str] = []
             try:
                 while self._items:
                     item = self._items[0]
                     while item.left:
                         consumer = item.left.popleft()
                         if any(one is consumer for one in self._consumers):
-                            self._call(consumer, functools.partial(getattr(consumer, item.method), item.value), reports)
+                            self._call(consumer, functools.partial(getattr(consumer, item.method), item.value))
                     self._items.popleft()
             finally:
                 self._is_busy = False
-            for report in reports:
-                warn_user(report)
             if self._is_closing:
                 self.close()
+            self._report()
         finally:
             self._lock.release()
 
@@ -103,21 +102,24 @@ class Delivery:
             self._is_closing = self._is_busy
             if self._is_busy:
                 return
-            reports: list[str] = []
             while self._consumers:
                 consumer = self._consumers.pop(0)
-                _try(consumer, "close", consumer.close, reports)
-            for report in reports:
-                warn_user(report)
+                _try(consumer, "close", consumer.close, self._reports)
+            self._report()
 
-    def _call(self, consumer: Consumer, call: Callable[[], None], reports: list[str]) -> None:
+    def _report(self) -> None:
+        """Warn of what has failed, each once; where a warning is an error, the next call tells the rest."""
+        while self._reports:
+            warn_user(self._reports.popleft())
+
+    def _call(self, consumer: Consumer, call: Callable[[], None]) -> None:
         """Call a consumer; one that raises is closed and called no more."""
-        if not _try(consumer, "", call, reports):
+        if not _try(consumer, "", call, self._reports):
             self._consumers = [one for one in self._consumers if one is not consumer]
-            _try(consumer, "close", consumer.close, reports)
+            _try(consumer, "close", consumer.close, self._reports)
 
 
-def _try(consumer: Consumer, method: str, call: Callable[[], None], reports: list[str]) -> bool:
+def _try(consumer: Consumer, method: str, call: Callable[[], None], reports: deque[str]) -> bool:
     """Make a call; note the report of an exception and return whether there was none."""
     try:
         call()

@@ -291,9 +291,7 @@ class Session:
         With `is_last` all flags are waited for and those under way come, too. Rows that no episode needs any more are
         given up where they are not retained.
         """
-        if self._stream is None:
-            return None
-        settled = self._stream.take(counters.fixed, is_last=is_last)
+        settled = None if self._stream is None else self._stream.take(counters.fixed, is_last=is_last)
         dataset = None
         if settled is not None and self.options.gives_episodes:
             view = self.log.view(counters.rows, self.lock)
@@ -302,8 +300,14 @@ class Session:
             dataset = self.description.dataset(source, seen=counters.seen, kept=counters.rows, evicted=0, unaligned=0)
             self.views.add(view)
         if not self.options.retain:
-            self.log.release(self._stream.needed_row, list(self.views))
+            self._give_up(counters.rows if self._stream is None else self._stream.needed_row)
         return dataset
+
+    def _give_up(self, row: int) -> None:
+        """Forget what is known of the rows before `row`, so that memory does not grow with the calls."""
+        self.log.release(row, list(self.views))
+        del self.iterations[: self._iteration_at(row)]
+        self._sharing.forget(row)
 
     def check(self, counters: Counters) -> list[Finding]:
         """Return what looks wrong about all rows that `counters` says are stored."""
@@ -339,9 +343,12 @@ class Session:
 
     def _iteration_pairs(self, row: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Return the row from which each iteration holds, and its number, of those that hold from `row` on."""
-        first = max(bisect.bisect_right(self.iterations, row, key=lambda pair: pair[0]) - 1, 0)
-        pairs = np.array(self.iterations[first:], np.int64).reshape(-1, 2)
+        pairs = np.array(self.iterations[self._iteration_at(row) :], np.int64).reshape(-1, 2)
         return pairs[:, 0], pairs[:, 1]
+
+    def _iteration_at(self, row: int) -> int:
+        """Return which entry of the iterations holds at `row`."""
+        return max(bisect.bisect_right(self.iterations, row, key=lambda pair: pair[0]) - 1, 0)
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""

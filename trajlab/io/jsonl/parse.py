@@ -146,7 +146,7 @@ def _labels_there(path: Path, labels: np.ndarray | None, steps: list[dict[str, A
     for place, line in enumerate(steps):
         if line.get("event") != "step":
             raise ValueError(f"{path}, line {place + 2}: 'event' is {line.get('event')!r}; expected 'step'")
-        if place >= len(expected) or line.get("t") != expected[place] + 1 or isinstance(line.get("t"), bool):
+        if place >= len(expected) or line.get("t") != int(expected[place]) + 1 or isinstance(line.get("t"), bool):
             wanted = int(expected[place]) + 1 if place < len(expected) else "no further step"
             raise ValueError(f"{path}, line {place + 2}: 't' is {line.get('t')!r}; expected {wanted}")
     return expected[: len(steps)]
