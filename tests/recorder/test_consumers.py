@@ -277,6 +277,21 @@ def test_a_recorder_that_is_dropped_closes_its_consumers():
     assert sum(int(ds["length"].sum()) for ds in consumer.datasets) == 180
 
 
+def test_a_recorder_that_is_dropped_gives_the_rest_to_consumers_without_a_close():
+    class Lengths(tl.Consumer):
+        total = 0
+
+        def on_episodes(self, episodes):
+            self.total += int(episodes["length"].sum())
+
+    consumer = Lengths()
+    recorder = tl.Recorder(retain=False, consumers=[consumer])
+    record_all(recorder)
+    del recorder
+    gc.collect()
+    assert consumer.total == 180
+
+
 def test_the_end_of_python_closes_consumers():
     code = (
         "import numpy as np, trajlab as tl\n"

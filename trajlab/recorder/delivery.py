@@ -60,6 +60,11 @@ class Delivery:
         self._lock = threading.RLock()
         self._is_busy = self._is_closing = False
 
+    @property
+    def has_consumers(self) -> bool:
+        """Whether some consumer is still at work."""
+        return bool(self._consumers)
+
     def wants(self, method: str) -> bool:
         """Say whether some consumer still at work defines a method."""
         return any(wants(consumer, method) for consumer in self._consumers)

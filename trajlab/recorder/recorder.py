@@ -426,8 +426,8 @@ class Recorder(Recording):
         self.close()
 
     def __del__(self) -> None:
-        """Close, so that consumers are closed, too."""
-        if "_delivery" in self.__dict__ and self._delivery.wants("close"):
+        """Close, so that consumers get what is left, and are closed."""
+        if "_delivery" in self.__dict__ and self._delivery.has_consumers:
             self.close()
 
     def __repr__(self) -> str:
