@@ -47,7 +47,7 @@ class CellEpisodes:
         A cell of no episode has what the last one before it in its column has, or zero.
         """
         assert per_episode.dtype.kind in "iu", "sums of others are not exact"
-        held, begun = self._present(start, stop)
+        held, begun = self.present(start, stop)
         before = self._before[begun]
         is_present = (before >= 0) & (self.end[before] > start)
         out = np.zeros((stop - start, self.width), per_episode.dtype)
@@ -62,7 +62,7 @@ class CellEpisodes:
 
         In a cell of no episode it is 0.
         """
-        present = np.concatenate(self._present(start, stop))
+        present = np.concatenate(self.present(start, stop))
         end, column = self.end[present], self.column[present]
         rows = np.clip(self.begin[present] + steps[:, self.order[present]], start, end)
         out = np.zeros((stop - start, self.width), np.int8 if len(steps) < 2**7 else np.int32)
@@ -80,7 +80,7 @@ class CellEpisodes:
         found = self._by_column[np.searchsorted(self._first_cells, column * self._rows + row, side="right") - 1]
         return self.order[found], row - self.begin[found]
 
-    def _present(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def present(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return which episodes hold cells on both sides of the first of some rows, and which begin in them."""
         first = int(np.searchsorted(self._latest_end, start, side="right"))
         begun, ended = np.searchsorted(self.begin, [start, stop])

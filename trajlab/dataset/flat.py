@@ -15,7 +15,7 @@ from trajlab.dataset.flat_blocks import Tile, common_source, place_blocks, read_
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
 from trajlab.dataset.parts import padded_ranges, stored_chunk
-from trajlab.dataset.source import FieldArray, IterationArray, Source
+from trajlab.dataset.source import RowArray, Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -305,12 +305,12 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
 
 def rows_of_log(
     ds: xr.Dataset, fields: Iterable[Any], cells: Cells
-) -> tuple[Source, np.ndarray, dict[Hashable, FieldArray | IterationArray]] | None:
+) -> tuple[Source, np.ndarray, dict[Hashable, RowArray]] | None:
     """Return the log whose rows all fields show whole, which of its episodes, and the fields' arrays; or None."""
     variables = {name: _checked(ds, name) for name in fields}
     bases = {name: lazy_base(variable) for name, variable in variables.items()}
-    arrays: dict[Hashable, FieldArray | IterationArray] = {
-        name: base[0] for name, base in bases.items() if base and isinstance(base[0], FieldArray | IterationArray)
+    arrays: dict[Hashable, RowArray] = {
+        name: base[0] for name, base in bases.items() if base and isinstance(base[0], RowArray)
     }
     found = _whole_source(variables, cells) if len(arrays) == len(variables) else None
     return None if found is None else (*found, arrays)

@@ -46,5 +46,9 @@ def flat_variable(values: np.ndarray, ds: xr.Dataset, dims: Sequence[str], attrs
     They stand in the order of its episodes and then of time; no step of an episode may be missing.
     """
     array = FlatArray(values, ds[names.LENGTH].values, ds[names.TIME].values)
-    about = {names.PADDING_ATTR: padding_text(values.dtype), names.RECORDED_DTYPE_ATTR: str(values.dtype)}
-    return lazy_variable((names.EPISODE, names.TIME, *dims), array, about | attrs)
+    return lazy_variable((names.EPISODE, names.TIME, *dims), array, about_padding(values.dtype) | attrs)
+
+
+def about_padding(dtype: np.dtype) -> dict[str, str]:
+    """Return the attributes that say what is shown where no transition is."""
+    return {names.PADDING_ATTR: padding_text(dtype), names.RECORDED_DTYPE_ATTR: str(dtype)}
