@@ -47,12 +47,26 @@ class CellEpisodes:
         A cell of no episode has what the last one before it in its column has, or zero.
         """
         assert per_episode.dtype.kind in "iu", "sums of others are not exact"
+        return self._spread(per_episode, start, stop, 0)
+
+    def time_plus(self, per_episode: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """Return, (rows * width,), the step of each cell of some rows, and what integers (episode,) add to it.
+
+        In a cell of no episode it is any number.
+        """
+        wide = np.result_type(per_episode.dtype, np.int32 if stop < 2**31 else np.int64)
+        return self._spread(per_episode.astype(wide, copy=False), start, stop, 1)
+
+    def _spread(self, per_episode: np.ndarray, start: int, stop: int, slope: int) -> np.ndarray:
+        """Return what cells have that begin with the number of their episode and add `slope` in each row."""
         held, begun = self.present(start, stop)
         before = self._before[begun]
         is_present = (before >= 0) & (self.end[before] > start)
-        out = np.zeros((stop - start, self.width), per_episode.dtype)
-        out[0, self.column[held]] = per_episode[self.order[held]]
-        changes = per_episode[self.order[begun]]
+        out = np.full((stop - start, self.width), slope, per_episode.dtype)
+        out[0] = 0
+        out[0, self.column[held]] = per_episode[self.order[held]] + slope * (start - self.begin[held])
+        since = np.where(is_present, self.begin[before], start)
+        changes = per_episode[self.order[begun]] - slope * np.maximum(self.begin[begun] - since - 1, 0)
         changes[is_present] -= per_episode[self.order[before[is_present]]]
         out[self.begin[begun] - start, self.column[begun]] = changes
         return _sums(out)

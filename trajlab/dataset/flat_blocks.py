@@ -21,8 +21,6 @@ FEW_ROWS, MANY_ROWS = 8, 64
 """Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
 CACHE_STRIDE = 2048
 """Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
-NO_SHIFT = np.zeros((), np.int32)
-"""What to add to `time` for nothing."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -126,8 +124,6 @@ def read_blocks(
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
-    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
-    begin_less = by_identity(lambda per_episode: begin_rows - per_episode)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
@@ -139,7 +135,7 @@ def read_blocks(
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, episodes, start, stop, chosen, begin_less, is_full, every_cell)
+                yield _tile(source, variables, block, episodes, start, stop, chosen, is_full, every_cell)
 
 
 def _tile(
@@ -150,11 +146,10 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
-    begin_less: Callable[[np.ndarray], np.ndarray],
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them; `begin_less` takes from each episode's first."""
+    """Return rows `start` to `stop` of the log, and what locates them."""
     held = None if is_full else episodes.are_held(start, stop)
     absent = np.flatnonzero(~held) if held is not None else np.zeros(0, np.intp)
 
@@ -170,15 +165,14 @@ def _tile(
         return wanted(episodes.reached(steps, start, stop)).astype(np.int32)
 
     def time_plus(per_episode: np.ndarray) -> np.ndarray:
-        begin = episodes.spread(begin_less(per_episode), start, stop).reshape(-1, episodes.width)
-        found = wanted((np.arange(start, stop, dtype=begin.dtype)[:, np.newaxis] - begin).reshape(-1))
+        found = wanted(episodes.time_plus(per_episode, start, stop))
         if every_cell:
             found[absent] = 0
         return found
 
     @functools.cache
     def time() -> np.ndarray:
-        return time_plus(NO_SHIFT).astype(np.int64, copy=False)
+        return time_plus(np.zeros(len(chosen), np.int32)).astype(np.int64, copy=False)
 
     def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cells = places if held is None or every_cell else np.flatnonzero(held)[places]
