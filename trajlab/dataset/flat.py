@@ -127,7 +127,7 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
         return iter(())
     parts = joined_parts(ds, fields)
     if parts is not None:
-        return (locate(batch) for part, locate in parts for batch in iter_flat(part, fields))
+        return (in_whole(batch, episodes) for part, episodes in parts for batch in iter_flat(part, fields))
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
@@ -171,8 +171,8 @@ def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray
     return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
 
 
-Part = tuple[xr.Dataset, Callable[[FlatBatch], FlatBatch]]
-"""What one part of joined fields gives, and what locates its batches in the whole."""
+Part = tuple[xr.Dataset, np.ndarray]
+"""What one part of joined fields gives, and where its episodes stand along `episode` of the whole."""
 
 
 def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None:
@@ -185,17 +185,12 @@ def _parts(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[Part]:
     length, time = ds.variables[LENGTH].values, ds.variables[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
-        yield xr.Dataset(piece.variables, coords), functools.partial(_located, piece.episodes)
+        yield xr.Dataset(piece.variables, coords), piece.episodes
 
 
-def _located(episodes: np.ndarray, batch: FlatBatch) -> FlatBatch:
-    """Return a part's batch with its places in the whole."""
-    return FlatBatch(batch.values, functools.partial(_in_whole, episodes, batch), batch.find_time)
-
-
-def _in_whole(episodes: np.ndarray, batch: FlatBatch) -> np.ndarray:
-    """Return where the transitions of a part's batch stand along the `episode` of the whole."""
-    return episodes[batch.episode]
+def in_whole(batch: FlatBatch, episodes: np.ndarray) -> FlatBatch:
+    """Return a part's batch with its places in the whole; `episodes` are where those of the part stand there."""
+    return FlatBatch(batch.values, lambda: episodes[batch.episode], batch.find_time)
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:

@@ -229,7 +229,8 @@ def by_column(rows: np.ndarray) -> np.ndarray:
     height, width = rows.shape[:2]
     out = np.empty((width, height, *rows.shape[2:]), rows.dtype)
     step = FEW_ROWS if rows.strides[0] % CACHE_STRIDE == 0 else MANY_ROWS
-    for start in range(0, height, step):
+    step = height if width < FEW_ROWS else step
+    for start in range(0, height, max(step, 1)):
         out[:, start : start + step] = rows[start : start + step].swapaxes(0, 1)
     return out.reshape(width * height, *rows.shape[2:])
 
