@@ -14,7 +14,7 @@ from trajlab.dataset.flat_array import FlatArray
 from trajlab.dataset.flat_blocks import Tile, common_source, place_blocks, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
-from trajlab.dataset.parts import padded_ranges, stored_chunk
+from trajlab.dataset.ranges import padded_ranges, stored_chunk
 from trajlab.dataset.source import RowArray, Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
@@ -44,6 +44,8 @@ class FlatBatch:
         each other in this order; None where they may not.
     tile : Tile or None
         Where they lie in a log, if they do: much is found there without `episode` and `time`.
+    find : callable or None
+        Return both at some places, which ascend, without those of all others.
     """
 
     values: Mapping[str, np.ndarray]
@@ -51,6 +53,7 @@ class FlatBatch:
     find_time: Callable[[], np.ndarray]
     start: int | None = None
     tile: Tile | None = None
+    find: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -78,14 +81,14 @@ class FlatBatch:
 
     def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `episode` and `time` of the transitions at some places, which ascend."""
-        if self.tile is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
+        if self.find is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
             return self.episode[places], self.time[places]
-        return self.tile.locate(places)
+        return self.find(places)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
     """Return the batch of a span's transitions."""
-    return FlatBatch(values, lambda: span.episode, lambda: span.time, span.start)
+    return FlatBatch(values, lambda: span.episode, lambda: span.time, span.start, find=span.locate)
 
 
 def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
@@ -152,7 +155,7 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
 def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
     """Return the batch of a tile's cells; `numbers` are the positions of all episodes."""
-    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile)
+    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile, find=tile.locate)
 
 
 def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
