@@ -243,3 +243,14 @@ def test_a_dim_of_a_name_that_the_result_has():
         tl.action_transitions(ds)
     with pytest.raises(ValueError, match="by='probability' is a name that the result uses itself"):
         tl.action_transitions(actions([0]).assign_coords(probability=("episode", [1])), by="probability")
+
+
+def test_cells_of_no_episode_bring_no_value():
+    rec = tl.Recorder()
+    rec.record(
+        {"action": np.array([[1, 0], [1, 2], [1, 2], [1, 2]]), "done": np.array([[False, True], *[[False] * 2] * 3])}
+    )
+    ds = tl.concat([rec.to_dataset().isel(episode=[0, 1])] * 2)  # not what came behind the short one
+    result = tl.action_transitions(ds, by="phase")
+    assert result["value"].values.tolist() == [0]
+    xr.testing.assert_identical(result, tl.action_transitions(ds.load(), by="phase"))

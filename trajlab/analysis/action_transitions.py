@@ -117,7 +117,11 @@ def _count_pairs(ds: xr.Dataset, name: str, groups: Groups, kind: str) -> tuple[
         dead = alive.missing(batch, batch.values[name].shape)
         nan = but_not(missing, dead)
         num_nan += 0 if nan is None else count_set(nan[one.shared :])
-        counter.add(values, one.last, groups.index(batch), either(missing, dead), one.ahead)
+        group = groups.index(batch)
+        if group is not None and len(one.absent):
+            group = group.copy()
+            group[one.absent] = -1
+        counter.add(values, one.last, group, either(missing, dead), one.ahead)
     return counter.values, counter.counts, num_nan
 
 
