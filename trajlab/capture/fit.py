@@ -1,6 +1,7 @@
 """The check that a chunk fits the plan, before anything of it is stored."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ class Fit:
     def __init__(self, plan: Plan) -> None:
         """Check chunks against `plan`."""
         self.plan = plan
+        self._sources = plan.used_sources()
         self._positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
         self._devices: tuple[Any, ...] = ()
@@ -38,13 +40,15 @@ class Fit:
         positions = self._positions.get(sources.structure)
         if positions is None:
             self._check_field_set(sources)
-            positions = self._positions[sources.structure] = [
-                sources.names.index(name) for name in self.plan.used_sources()
-            ]
+            positions = self._positions[sources.structure] = [sources.names.index(name) for name in self._sources]
         return [sources.leaves[i] for i in positions]
 
+    def leaves_by_name(self, arrays: Mapping[str, Any]) -> list[Any]:
+        """Return what `leaves_of` does, of arrays by their sources, which must all be there."""
+        return [arrays[name] for name in self._sources]
+
     def _check_field_set(self, sources: Sources) -> None:
-        missing = [name for name in self.plan.used_sources() if name not in sources.names]
+        missing = [name for name in self._sources if name not in sources.names]
         if missing:
             text = ", ".join(map(repr, dict.fromkeys(missing)))
             raise ValueError(f"missing from this chunk: {text}; every chunk must hold the fields of the first one")
@@ -67,15 +71,19 @@ class Fit:
         signature = (
             is_step,
             part,
-            None if mask is None else _kind(mask),
-            *[_kind(leaf) for leaf in leaves],
+            None if mask is None else kind_of(mask),
+            *[kind_of(leaf) for leaf in leaves],
         )
         if signature not in self._fitting:
             self._check_all(leaves, mask, is_step, part)
             self._fitting.add(signature)
         if not self.plan.device_only:
-            check_not_deleted(dict(zip(self.plan.used_sources(), leaves, strict=True)))
+            self.check_there(leaves)
         return self._rows(leaves, is_step), signature
+
+    def check_there(self, leaves: list[Any]) -> None:
+        """Raise ValueError where an array has been deleted: all that `check` does for arrays just like checked ones."""
+        check_not_deleted(dict(zip(self._sources, leaves, strict=True)))
 
     def _rows(self, leaves: list[Any], is_step: bool) -> int:
         if is_step:
@@ -116,7 +124,7 @@ class Fit:
         lead = tuple(flag.shape)
         problems = [
             f"{name!r} is a masked array; give its mask as mask= and its data as the field"
-            for name, array in zip([*self.plan.used_sources(), "mask"], [*leaves, mask], strict=True)
+            for name, array in zip([*self._sources, "mask"], [*leaves, mask], strict=True)
             if isinstance(array, np.ma.MaskedArray)
         ]
         for leaf, field in zip(leaves, self.plan.layout.fields, strict=False):
@@ -141,7 +149,7 @@ class Fit:
     def _on_device(self, leaves: list[Any], mask: Any) -> dict[str, Any]:
         """Return by name the arrays of a chunk that are to be written on the device."""
         layout = self.plan.layout
-        pairs = zip(self.plan.used_sources(), leaves, [field.home for field in layout.fields], strict=False)
+        pairs = zip(self._sources, leaves, [field.home for field in layout.fields], strict=False)
         arrays = {name: leaf for name, leaf, home in pairs if home == "device"}
         if layout.flags_home == "device":
             arrays |= dict(zip(self.plan.flag_sources(), leaves[len(layout.fields) :], strict=True)) | {"mask": mask}
@@ -168,8 +176,8 @@ class Fit:
         return out
 
 
-def _kind(array: Any) -> tuple[Any, ...]:
+def kind_of(array: Any) -> tuple[Any, ...]:
     """Return all by which JAX tells apart arguments that it compiles for; of a NumPy array shape and dtype."""
-    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
-        return array.aval, array.sharding, array.committed
-    return type(array), array.shape, array.dtype
+    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):
+        return type(array), array.shape, array.dtype
+    return array.aval, array.sharding, array.committed

@@ -18,7 +18,6 @@ from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.recorder.adding import Adding
-from trajlab.recorder.calls import as_iteration
 from trajlab.recorder.delivery import Delivery, close_at_exit
 from trajlab.recorder.marks import Mark
 from trajlab.recorder.recording import Recording
@@ -245,16 +244,7 @@ class Recorder(Recording):
             return
         self._check_unattached()
         with self._lock:
-            self._check_open()
-            num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
-            self._adding.add(
-                field,
-                value,
-                envs,
-                num_envs=num_envs,
-                iteration=None if iteration is None else as_iteration(iteration),
-                write=self._take_step,
-            )
+            self._add(field, value, envs, iteration)
         self._delivery.hand_out()
 
     def mark_reset(self, envs: Any = None) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from trajlab.capture.fit import kind_of
 from trajlab.capture.shapes import fits, is_key
 from trajlab.capture.tree import named_leaves
 from trajlab.padding import padding_value, shown_dtype
@@ -71,6 +72,28 @@ def _owned(name: str, value: Any) -> Any:
     )
 
 
+class Like(NamedTuple):
+    """What an array was, so that one just like it is not looked at again: its type, and all that JAX compiles for."""
+
+    type: type
+    kind: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, array: Any) -> "Like":
+        """Return what an array is."""
+        return cls(type(array), kind_of(array))
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it is a JAX array."""
+        return self.type is not np.ndarray
+
+    def fits(self, value: Any) -> bool:
+        """Say whether a value is an array just like this one, and there."""
+        is_alike = type(value) is self.type and kind_of(value) == self.kind
+        return is_alike and not (self.on_device and value.is_deleted())
+
+
 class Template(NamedTuple):
     """What all values of a field have in common.
 
@@ -84,8 +107,6 @@ class Template(NamedTuple):
     key_impl : object or None
         The kind of PRNG keys.
     is_flag, on_device : bool
-    kind : type
-        Of the array itself.
     """
 
     num_envs: int
@@ -94,20 +115,12 @@ class Template(NamedTuple):
     key_impl: Any
     is_flag: bool
     on_device: bool
-    kind: type
-
-    def is_like(self, value: Any) -> bool:
-        """Say whether a value of all environments is a JAX array just like the first one."""
-        if type(value) is not self.kind or not isinstance(value, jax.Array) or value.is_deleted():
-            return False
-        return value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
 
     @classmethod
     def of(cls, value: Any, num_envs: int, *, is_flag: bool) -> "Template":
         """Return the template that the first value of a field makes."""
         impl = jax.random.key_impl(value) if is_key(value) else None
-        on_device = isinstance(value, jax.Array)
-        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, on_device, type(value))
+        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, isinstance(value, jax.Array))
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError where a value is not like the first one."""
