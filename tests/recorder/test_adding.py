@@ -335,6 +335,25 @@ def test_a_step_that_is_refused_is_dropped():
     assert recorder.to_dataset()["obs"].values.tolist() == [[1.0]] * 3
 
 
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"obs": np.zeros(3)}, "no flag marks the ends of episodes: looked for .*; there are 'obs'"),
+        ({"obs": np.zeros(3), "done": np.array(["a"] * 3)}, "the step was not recorded: the flag 'done' has dtype <U1"),
+        ({"done": np.zeros(0, bool)}, "the step is empty"),
+        ({"done": np.zeros(3, bool), "obs": np.zeros(3), "next_obs": np.zeros((3, 2))}, "the step was not recorded"),
+    ],
+    ids=["no flag", "dtype of a flag", "no environments", "next observation"],
+)
+def test_what_only_the_whole_step_tells_is_said_of_the_step(fields, match):
+    recorder = tl.Recorder()
+    for name, value in fields.items():
+        recorder.add(name, value)
+    with pytest.raises(ValueError, match=match) as caught:
+        recorder.to_dataset()
+    assert "the chunk" not in str(caught.value)
+
+
 def test_a_donated_array_is_told():
     obs = jnp.zeros(3)
     one = tl.Recorder()

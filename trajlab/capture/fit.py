@@ -97,7 +97,7 @@ class Fit:
                 "record() was called inside a function that JAX traces (jit, scan, vmap); return the chunk from it "
                 "and record that, or carry a buffer through it: init_buffer() and append()"
             )
-        axes = self.plan.roles.axes
+        axes, what = self.plan.roles.axes, "step" if is_step else "chunk"
         axes = step_axes(axes) if is_step else axes
         sizes = dict(self.plan.layout.sizes)
         if part is not None:
@@ -111,7 +111,7 @@ class Fit:
         for letter, got in zip(axes, flag.shape, strict=True):
             if letter in sizes and got != sizes[letter] and part is None:
                 raise ValueError(
-                    f"this chunk has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
+                    f"this {what} has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
                     "their number is fixed. Record the others apart"
                 )
             if letter == "N" and part is not None and got != part:
@@ -120,7 +120,7 @@ class Fit:
                     "give arrays of just these, or a bool mask as envs="
                 )
         if 0 in flag.shape and part is None:
-            raise ValueError(f"the chunk is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
+            raise ValueError(f"the {what} is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
         lead = tuple(flag.shape)
         problems = [
             f"{name!r} is a masked array; give its mask as mask= and its data as the field"
@@ -144,7 +144,7 @@ class Fit:
             on_device = self._on_device(leaves, mask)
             self._devices = self._devices or devices_of(on_device)
             problems += placement_problems(on_device, self._devices)
-        raise_all(problems, "the chunk was not recorded")
+        raise_all(problems, f"the {what} was not recorded")
 
     def _on_device(self, leaves: list[Any], mask: Any) -> dict[str, Any]:
         """Return by name the arrays of a chunk that are to be written on the device."""

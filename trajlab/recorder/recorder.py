@@ -131,7 +131,7 @@ class Recorder(Recording):
         )
         if consumers:
             empty_dataset()  # at the end of Python xarray could no longer import what it imports for its first Dataset
-            close_at_exit(self)
+            close_at_exit(self, delivery)
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
