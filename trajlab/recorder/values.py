@@ -12,9 +12,7 @@ from trajlab.capture.fit import kind_of
 from trajlab.capture.shapes import fits, is_key
 from trajlab.capture.tree import named_leaves
 from trajlab.padding import padding_value, shown_dtype
-
-_CPU = 1
-"""The number of the host's memory in DLPack."""
+from trajlab.recorder.owned import check_usable, owned
 
 Part = tuple[Any, np.ndarray | None, np.ndarray | None]
 """A value, the environments it is of (None for all), and where in it each stands (None: in order)."""
@@ -52,24 +50,10 @@ def _owned_tree(name: str, tree: Any) -> Any:
 
 
 def _owned(name: str, value: Any) -> Any:
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"field {name!r} was added inside a function that JAX traces; return it and add it outside")
-    if isinstance(value, jax.Array):
-        if value.is_deleted():
-            raise ValueError(f"the array of {name!r} has been deleted or donated; add it before it is donated")
-        return value
-    if isinstance(value, np.ma.MaskedArray):
-        raise ValueError(f"{name!r} is a masked array; add its data, for the environments that have some")
-    if isinstance(value, np.ndarray):
-        return np.array(value)
-    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        if int(value.__dlpack_device__()[0]) == _CPU:
-            return np.from_dlpack(value).copy()
-        return jnp.copy(jax.dlpack.from_dlpack(value))
-    raise TypeError(
-        f"field {name!r} is of type {type(value).__name__} ({str(value)[:60]}); expected a JAX or NumPy array, or one "
-        "of a package that knows DLPack"
-    )
+    if not isinstance(value, jax.Array):
+        return owned(value, name)
+    check_usable(value, name)
+    return value
 
 
 class Like(NamedTuple):
