@@ -61,21 +61,17 @@ class Like(NamedTuple):
 
     type: type
     kind: tuple[Any, ...]
+    on_device: bool
 
     @classmethod
     def of(cls, array: Any) -> "Like":
         """Return what an array is."""
-        return cls(type(array), kind_of(array))
-
-    @property
-    def on_device(self) -> bool:
-        """Whether it is a JAX array."""
-        return self.type is not np.ndarray
+        return cls(type(array), kind_of(array), isinstance(array, jax.Array))
 
     def fits(self, value: Any) -> bool:
         """Say whether a value is an array just like this one, and there."""
-        is_alike = type(value) is self.type and kind_of(value) == self.kind
-        return is_alike and not (self.on_device and value.is_deleted())
+        own, kind, on_device = self
+        return type(value) is own and kind_of(value) == kind and not (on_device and value.is_deleted())
 
 
 class Template(NamedTuple):
