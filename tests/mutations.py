@@ -736,25 +736,25 @@ MUTATIONS = [
     Mutation(
         "runs: truncated",
         "the last run of a truncated episode is taken for one that ended",
-        edit("analysis/action_runs.py", "(TERMINATED, DONE)) & is_last", "(TERMINATED, DONE, \"truncated\")) & is_last"),
+        edit("analysis/action_runs.py", "(TERMINATED, DONE))", "(TERMINATED, DONE, \"truncated\"))"),
         f"{RUNS} -k truncated",
     ),
     Mutation(
         "runs: between batches",
         "a run that goes on in the next batch begins anew there",
-        edit("analysis/kernels/runs.py", "length[at_first] += start - self._start[of]", "pass"),
+        edit("analysis/kernels/runs.py", "length[at_first] += self._kept.length - 1", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(
         "runs: group",
         "the step in which a batch begins decides the group of a run from before",
-        edit("analysis/kernels/runs.py", "of_first[at_first] = self._group[of]", "pass"),
+        edit("analysis/kernels/runs.py", "of_first[at_first] = self._kept.group", "pass"),
         f"{RUNS} -k batches_end",
     ),
     Mutation(
         "runs: beside NaN",
         "a run beside a NaN is taken for one that ended",
-        edit("analysis/action_runs.py", "after[:-1] |= batch.nan[1:] & follows", "pass"),
+        edit("analysis/action_runs.py", "wide[0, :, 1:], wide[1, :, :-1] = beside", "pass"),
         f"{RUNS} -k nan",
     ),
     Mutation(

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import xarray as xr
+from chunks import random_rollout
 from hypothesis import given
 from hypothesis import strategies as st
 from ragged import FORMS, actions, in_form, lengths, make_dataset
@@ -159,6 +160,45 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, cells):
     for (field, by), want in zip(asked, wants, strict=True):
         got = tl.action_runs(in_form(ds, form), field, by=by, groups=2 if by == "byte" else None)
         xr.testing.assert_identical(got, want)
+
+
+@pytest.mark.parametrize("cells", [1, 15, 1000])
+@pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
+@pytest.mark.parametrize("share", [1.0, 0.6, 0.0])
+def test_rows_of_a_log(monkeypatch, cells, autoreset, share):
+    monkeypatch.setattr("trajlab.dataset.flat_blocks.TILE_CELLS", cells)
+    chunk = random_rollout(3, ends=0.08)
+    rng = np.random.default_rng(0)
+    chunk["truncated"] = ~chunk["terminated"] & (rng.random(chunk["terminated"].shape) < 0.05)
+    chunk["pair"] = rng.integers(0, 2, (40, 5, 2)).astype(np.int8)
+    recorder = tl.Recorder(convention=tl.Convention(autoreset=autoreset))
+    for part in (slice(0, 15), slice(15, 16), slice(16, 40)):
+        recorder.record({name: rows[part] for name, rows in chunk.items()})
+    lazy = recorder.to_dataset()
+    lazy = lazy.isel(episode=rng.permutation(lazy.sizes["episode"])[: round(share * lazy.sizes["episode"])])
+    ds = lazy.load()
+    for component in range(2):
+        assert_equals_loop(tl.action_runs(lazy, "pair").isel(pair_dim_0=component), naive(ds, "pair", (component,)))
+    for field in ("action", "pair"):
+        xr.testing.assert_identical(tl.action_runs(lazy, field, by="env"), tl.action_runs(ds, field, by="env"))
+    late = {"by": "late", "groups": {"late": [True]}}
+    got, want = (
+        tl.action_runs(one.assign(late=(ds["action"] > 1).where(ds["mask"], False)), "pair", **late)
+        for one in (lazy, ds)
+    )
+    xr.testing.assert_identical(got, want)
+
+
+def test_agents_in_rows_of_a_log():
+    rng = np.random.default_rng(0)
+    ends = rng.random((40, 3)) < 0.1
+    chunk = {
+        "action": {key: rng.integers(0, 2, (40, 3)) for key in "ab"},
+        "reward": {key: rng.random((40, 3)) for key in "ab"},
+    }
+    chunk["done"] = {"a": ends | (rng.random((40, 3)) < 0.2), "b": ends, "__all__": ends}
+    ds = tl.from_rollout(chunk, convention=tl.Convention(agents=["a", "b"]))
+    xr.testing.assert_identical(tl.action_runs(ds), tl.action_runs(ds.load()))
 
 
 def test_the_first_action_decides_the_group():

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import xarray as xr
+from chunks import random_rollout
 from hypothesis import given
 from hypothesis import strategies as st
 from ragged import FORMS, in_form, lengths, make_dataset
@@ -12,6 +13,7 @@ from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis.kernels import backward_sums
+from trajlab.dataset.flat import log_tiles
 
 
 def rewards(*episodes, dtype=np.float32, **options):
@@ -80,6 +82,60 @@ def test_how_episodes_are_put_together_changes_no_bit(monkeypatch, together, few
     monkeypatch.setattr(backward_sums, "FEW", few)
     backward_sums.sum_backwards(values, offsets, 0.9)
     np.testing.assert_array_equal(values, want)
+
+
+def in_log(seed, **changes):
+    """Return a lazy Dataset of rows of a log, some fields changed before they are recorded."""
+    chunk = random_rollout(seed, envs=5)
+    recorder = tl.Recorder()
+    for part in (slice(0, 15), slice(15, 40)):
+        recorder.record({name: changes.get(name, rows)[part] for name, rows in chunk.items()})
+    return recorder.to_dataset()
+
+
+def row_by_row(patch, ds, **options):
+    """Return the sums made as those of wide logs are."""
+    patch.setattr("trajlab.analysis.return_to_go.WIDE", 1)
+    result = tl.return_to_go(ds, **options)
+    patch.undo()
+    return result
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("discount", [1.0, 0.9, 0.0])
+@pytest.mark.parametrize("field", ["reward", "obs"])
+@pytest.mark.parametrize("select", [slice(None), slice(None, None, -1), [7, 3, 0, 12, 9, 1, 5], slice(0, 0)])
+def test_row_by_row_in_a_log_changes_no_bit(monkeypatch, seed, discount, field, select):
+    ds = in_log(seed).isel(episode=select)
+    want = tl.return_to_go(ds, reward=field, discount=discount)
+    got = row_by_row(monkeypatch, ds, reward=field, discount=discount)
+    xr.testing.assert_identical(got, want)
+    np.testing.assert_array_equal(got, naive(ds.load(), discount, field))
+    assert pickle.loads(pickle.dumps(got)).equals(want)
+
+
+def test_what_was_made_row_by_row_is_read_with_the_log(monkeypatch):
+    ds = in_log(0)
+    both = ds.assign(return_to_go=row_by_row(monkeypatch, ds, discount=0.9))
+    tl.validate(both, deep=True)
+    assert log_tiles(both, ["return_to_go", "reward", "iteration"]) is not None
+    want = naive(ds.load(), 0.9)
+    np.testing.assert_allclose(tl.state_trace(both, "return_to_go")["mean"], np.nanmean(want, axis=0))
+    np.testing.assert_array_equal(tl.transitions(both)["return_to_go"], want[ds["mask"].values])
+    np.testing.assert_array_equal(both["return_to_go"][[3, 1], :2], want[[3, 1], :2])
+
+
+@pytest.mark.parametrize("bad", [[np.nan], [np.inf, -np.inf], [1e308, 1e308]])
+def test_row_by_row_the_same_is_reported(monkeypatch, bad):
+    reward = np.arange(200.0).reshape(40, 5)
+    reward[20 : 20 + len(bad), [1, 3]] = np.array(bad)[:, np.newaxis]
+    ds = in_log(0, reward=reward)
+    with pytest.warns(UserWarning, match="return_to_go: ") as first:
+        want = tl.return_to_go(ds)
+    with pytest.warns(UserWarning, match="return_to_go: ") as second:
+        got = row_by_row(monkeypatch, ds)
+    np.testing.assert_array_equal(got, want)
+    assert [str(one.message) for one in second] == [str(one.message) for one in first]
 
 
 def test_rounding_of_one_episode_does_not_reach_another():

@@ -273,8 +273,8 @@ def test_a_dim_called_as_the_result_is_refused(dim):
 
 def test_the_group_of_rows_is_sorted_once(monkeypatch):
     made = []
-    real = moments._indicator
-    monkeypatch.setattr(moments, "_indicator", lambda *args: made.append(args) or real(*args))
+    real = moments.indicator
+    monkeypatch.setattr(moments, "indicator", lambda *args: made.append(args) or real(*args))
     taken = moments.Moments(2, 3)
     index, rows = np.array([0, 1, 0]), np.arange(9.0).reshape(3, 3)
     taken.add(index, rows)

@@ -49,6 +49,24 @@ class TestCells:
                 np.testing.assert_array_equal(found[of >= 0], per_episode[of[of >= 0]])
                 assert np.isin(found, np.append(per_episode, np.zeros(1, per_episode.dtype))).all()
 
+    def test_count_on_from_what_their_episode_has(self, width: int, in_order: bool):
+        table, episode_of = some_episodes(width, in_order=in_order)
+        cells = CellEpisodes.of(table, width)
+        rng = np.random.default_rng(0)
+        size = len(table.start)
+        step_of = np.arange(ROWS)[:, np.newaxis] - table.start[episode_of]
+        for per_episode in (
+            np.zeros(size, np.int8),
+            rng.integers(-9, 200, size).astype(np.int16),
+            rng.integers(-(2**62), 2**62, size),
+        ):
+            for start, stop in PARTS:
+                found = cells.time_plus(per_episode, start, stop).reshape(-1, width)
+                of = episode_of[start:stop]
+                assert found.dtype == max(per_episode.dtype, np.dtype(np.int32))
+                want = per_episode[of].astype(np.int64) + step_of[start:stop]
+                np.testing.assert_array_equal(found[of >= 0], want[of >= 0])
+
     def test_count_the_steps_that_were_reached(self, width: int, in_order: bool):
         table, episode_of = some_episodes(width, in_order=in_order)
         cells = CellEpisodes.of(table, width)

@@ -30,7 +30,12 @@ def test_a_bar_for_each_component(ds):
     bottoms = np.array([[bar.get_y() for bar in bars] for bars in ax.containers])
     np.testing.assert_allclose(bottoms[1:], np.cumsum(want["share"].values.T, axis=0)[:-1])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["hip", "knee", "toe"]
-    assert entries(ax) == ["low (2)", "inside (3)", "high (4)"]
+    assert entries(ax) == ["low", "inside", "high"]
+    one = ds.isel(joint=[0])
+    counts = tl.action_saturation(one, low=-1, high=1)["count"].values[0]
+    assert entries(tl.plot_action_saturation(one, low=-1, high=1)) == [
+        f"{side} ({count})" for side, count in zip(["low", "inside", "high"], counts, strict=True)
+    ]
     assert ax.get_title().split("\n") == ["action at its bounds -1 and 1", "3 transitions of 2 episodes (1 cut)"]
     assert ax.get_ylim() == (0, 1)
 
@@ -44,7 +49,7 @@ def test_a_panel_for_each_component_of_groups(ds):
         (marks,) = ax.lines
         assert marks.get_ydata().tolist() == want["clipped"].isel(joint=number).values.tolist()
         assert [text.get_text() for text in ax.get_xticklabels()] == ["3 (2)", "5 (1)"]
-    assert entries(axes[0])[-1] == "clipped"
+    assert entries(axes[0])[-1] == "other than ctrl"
     assert axes[0].figure.get_suptitle().startswith("action at its bounds, within 0.1")
 
 
@@ -62,7 +67,7 @@ def test_long_names_lie_on_their_side(ds):
 def test_without_bounds_bars_are_of_what_was_clipped(ds):
     ax, want = tl.plot_action_saturation(ds, executed="ctrl"), tl.action_saturation(ds, executed="ctrl")
     assert heights(ax).tolist() == [want["clipped"].values.tolist()]
-    assert entries(ax) == ["clipped"]
+    assert entries(ax) == ["other than ctrl"]
     assert not ax.lines
     assert ax.get_title().split("\n")[0] == "action other than ctrl"
     axes = tl.plot_action_saturation(ds, executed="ctrl", by="env")

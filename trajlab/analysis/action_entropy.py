@@ -183,7 +183,7 @@ def _within_episodes(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, int]:
     place = numbers // width
     n = np.bincount(place, counts, minlength=size * components)
     share = counts / n[place]
-    bits = np.bincount(place, share * np.log2(1 / share), minlength=len(n))
+    bits = np.bincount(place, -share * np.log2(share), minlength=len(n))
     return np.where(n > 0, bits, np.nan), n.astype(np.int64), num_nan
 
 

@@ -1,17 +1,18 @@
 """How long the same action is repeated."""
 
+import math
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.coded_rows import CodedBatch, CodedRows, reduce_coded
+from trajlab.analysis.coded_rows import CodedColumns, CodedRows, reduce_coded
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.ngrams import NumberCounter
-from trajlab.analysis.kernels.runs import RunFinder
+from trajlab.analysis.kernels.runs import RunFinder, Runs
 from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.cells import Cells
 from trajlab.errors import warn_user
@@ -114,75 +115,88 @@ def _count(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Return lengths of runs, counts (group, component, value, length), those open (…, value), how many are NaN."""
     cells = Cells.of(rows.ds)
     edges = _Edges(rows.ds, cells)
-    shape = (rows.groups.size, rows.components, len(rows.values))
-    width = int(cells.counts.max(initial=0)) + 1
-    counter = NumberCounter(int(np.prod(shape)) * width)
-    num_open = np.zeros(int(np.prod(shape)), np.int64)
-    finder = RunFinder(rows.components)
+    counter = _RunCounter((rows.groups.size, rows.components, len(rows.values)), int(cells.counts.max(initial=0)))
+    finder = RunFinder(with_column=rows.components > 1)
     num_nan = 0
-    for batch in rows.batches(2):
+    for batch in rows.columns():
+        if not batch.one.shared:
+            counter.add(finder.finish())
         num_nan += batch.num_nan
-        found = finder.add(
-            batch.codes,
-            batch.follows,
-            batch.start,
-            batch.shared,
-            present=batch.present,
-            group=batch.group,
-            opens=edges.opens(batch),
-        )
+        ends = batch.cells(batch.one.last)
+        opens = edges.opens(batch, ends)
+        counter.add(finder.add(batch.codes, ends, opens, present=batch.present, group=batch.group))
+    counter.add(finder.finish())
+    return *counter.result(), num_nan
+
+
+class _RunCounter:
+    """Counts of runs by group, component, value and length."""
+
+    def __init__(self, shape: tuple[int, int, int], longest: int) -> None:
+        """Start with nothing counted; `shape` is (group, component, value)."""
+        self._shape, self._width = shape, longest + 1
+        self._counter = NumberCounter(math.prod(shape) * self._width)
+        self._num_open = np.zeros(math.prod(shape), np.int64)
+
+    def add(self, found: Runs) -> None:
+        """Count runs; those of length 0 are none."""
+        _, components, values = self._shape
         place = found.code.astype(np.int64)
-        if shape[1] > 1:
-            place += found.component * shape[2]
+        if found.column is not None:
+            place += found.column % components * values
         if found.group is not None:
-            place += found.group * (shape[1] * shape[2])
-        opened = place[found.is_open]
-        num_open += np.bincount(opened[opened >= 0], minlength=len(num_open))
-        place *= width
+            place += found.group * (components * values)
+        opened = place[found.opened]
+        self._num_open += np.bincount(opened[opened >= 0], minlength=len(self._num_open))
+        place *= self._width
         place += found.length
-        counter.add(place, None if found.group is None else found.group >= 0)
-    numbers, counts = counter.result()
-    place, length = np.divmod(numbers, width)
-    place, length, counts = (array[length > 0] for array in (place, length, counts))
-    longest = int(length.max(initial=0))
-    lengths = np.arange(1, longest + 1) if longest <= MAX_RANGE else np.unique(length)
-    table = np.zeros((len(num_open), len(lengths)), np.int64)
-    table[place, np.searchsorted(lengths, length)] = counts
-    return lengths, table.reshape(*shape, len(lengths)), num_open.reshape(shape), num_nan
+        self._counter.add(place, None if found.group is None else found.group >= 0)
+
+    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return lengths of runs, counts (group, component, value, length), and those open (…, value)."""
+        numbers, counts = self._counter.result()
+        place, length = np.divmod(numbers, self._width)
+        place, length, counts = (array[length > 0] for array in (place, length, counts))
+        longest = int(length.max(initial=0))
+        lengths = np.arange(1, longest + 1) if longest <= MAX_RANGE else np.unique(length)
+        table = np.zeros((len(self._num_open), len(lengths)), np.int64)
+        table[place, np.searchsorted(lengths, length)] = counts
+        return lengths, table.reshape(*self._shape, len(lengths)), self._num_open.reshape(self._shape)
 
 
 class _Edges:
     """Which runs are open: those that begin or end where what was recorded does, and not what happened."""
 
     def __init__(self, ds: xr.Dataset, cells: Cells) -> None:
-        """Find the episodes whose first, and whose last, transition in the Dataset is that of the episode itself."""
-        labels, counts = cells.labels, cells.counts
-        is_first = len(labels) > 0 and labels[0] == 0
-        is_last = labels[np.maximum(counts - 1, 0)] == ds.variables[LENGTH].values - 1 if len(labels) else False
-        self._offsets = cells.offsets
-        self._starts = ds.variables[START_SEEN].values.astype(bool) & is_first
-        self._ends = np.isin(ds.variables[END_REASON].values.astype(str), (TERMINATED, DONE)) & is_last
+        """Note in which episodes the first, and the last, transition is where the environment began, and ended."""
+        self._last = ds.variables[LENGTH].values - 1
+        self._has_start = ds.variables[START_SEEN].values.astype(bool)
+        self._has_end = np.isin(ds.variables[END_REASON].values.astype(str), (TERMINATED, DONE))
+        steps = np.arange(self._last.max(initial=-1) + 1)
+        self._is_whole = np.array_equal(cells.labels[: len(steps)], steps)
 
-    def opens(self, batch: CodedBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return whether a run that begins, and one that ends, in a row (M, component or 1) is open."""
-        before, after = np.zeros((2, len(batch.follows), 1), bool)
-        last = np.flatnonzero(~batch.follows)
-        first = last[last < len(before) - 1] + 1
-        first = first if batch.shared else np.append(0, first)
-        at, episode = self._locate(first + batch.start)
-        before[first, 0] = ~(self._starts[episode] & (at == self._offsets[episode]))
-        at, episode = self._locate(last + batch.start)
-        after[last, 0] = ~(self._ends[episode] & (at == self._offsets[episode + 1] - 1))
+    def opens(self, batch: CodedColumns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the cells at which a run that begins, and one that ends, is open; `ends` are those none follows."""
+        one, size = batch.one, batch.codes.size // batch.components
+        before = np.zeros(0, np.intp)
+        if not (self._is_whole and self._has_start.all()):
+            first = one.last + one.ahead
+            first = np.concatenate([first[first < size], np.arange(0 if one.shared else one.ahead)])
+            first = np.setdiff1d(first, one.absent)
+            episode, time = one.batch.locate(first)
+            before = batch.cells(first[~self._has_start[episode] | (time != 0)])
+        last, is_over = one.last[: len(one.ended)], self._has_end[one.ended]
+        if not self._is_whole:
+            is_over &= one.batch.locate(last)[1] == self._last[one.ended]
+        after = batch.cells(last[~is_over])
         if batch.nan is not None:
-            before, after = (np.broadcast_to(one, batch.nan.shape).copy() for one in (before, after))
-            follows = batch.follows[:-1, np.newaxis]
-            before[1:] |= batch.nan[:-1] & follows
-            after[:-1] |= batch.nan[1:] & follows
+            follows = np.ones(batch.codes.shape, bool)
+            follows.reshape(-1)[ends] = False
+            beside = batch.nan[:, :-1] & follows[:, :-1], batch.nan[:, 1:] & follows[:, :-1]
+            wide = np.zeros((2, *batch.codes.shape), bool)
+            wide[0, :, 1:], wide[1, :, :-1] = beside
+            before, after = (np.union1d(c, np.flatnonzero(w)) for c, w in zip((before, after), wide, strict=True))
         return before, after
-
-    def _locate(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return numbers of transitions, and the episode of each."""
-        return at, np.searchsorted(self._offsets, at, side="right") - 1
 
 
 def _labelled(

@@ -17,7 +17,9 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.dataset.flat_blocks import by_column
 from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
+from trajlab.dataset.successive import Successive, iter_successive
 
 MAX_LOOKED_UP = 2**16
 """Whole numbers that span at most so many are looked up in a table, others searched for."""
@@ -100,6 +102,42 @@ class CodedBatch(NamedTuple):
         return 0 if self.nan is None else int(self.nan[self.shared :].sum())
 
 
+class CodedColumns(NamedTuple):
+    """Rows as they are cheapest to read, each column a component of rows that follow each other.
+
+    Attributes
+    ----------
+    one : Successive
+        The rows, and where they lie.
+    codes : array (column, row) of int
+    present : array (column, row) of bool or None
+        Which of them may be part of a sequence; None for all.
+    nan : array (column, row) of bool or None
+        Which are NaN, though not of an agent that is done; None for none.
+    group : array (column, row) of int or None
+    components : int
+        How many neighbouring columns belong to the same rows.
+    """
+
+    one: Successive
+    codes: np.ndarray
+    present: np.ndarray | None
+    nan: np.ndarray | None
+    group: np.ndarray | None
+    components: int
+
+    def cells(self, places: np.ndarray) -> np.ndarray:
+        """Return where all components of rows at some places of the batch stand in `codes`, counted through."""
+        row, stream = np.divmod(places, self.one.ahead)
+        column = stream[:, np.newaxis] * self.components + np.arange(self.components)
+        return (column * self.codes.shape[1] + row[:, np.newaxis]).reshape(-1)
+
+    @property
+    def num_nan(self) -> int:
+        """How many are NaN in rows that were not in the batch before."""
+        return 0 if self.nan is None else int(self.nan[:, 1 if self.one.shared else 0 :].sum())
+
+
 class CodedRows(NamedTuple):
     """What rows are read from and how (`discrete_kind`), and the `values` to code them with, ascending."""
 
@@ -132,6 +170,27 @@ class CodedRows(NamedTuple):
             assert batch.start is not None
             yield CodedBatch(codes, present, nan, follows, groups.index(batch), batch.start, shared)
 
+    def columns(self) -> Iterator[CodedColumns]:
+        """Yield all rows, each two that follow each other together in some batch.
+
+        Raises
+        ------
+        UnlistedError
+            When a value is none of `values`.
+        """
+        alive = AliveRows.of(self.ds, self.name)
+        for one in iter_successive(self.ds, [self.name, *self.groups.fields, *alive.needed]):
+            codes, present, nan = self._code(one.batch, alive)
+            if len(one.absent):
+                present = np.ones(codes.shape, bool) if present is None else present
+                for mask in (present, nan):
+                    if mask is not None:
+                        mask[one.absent] = False
+            group = self.groups.index(one.batch)
+            group = None if group is None else np.broadcast_to(group[:, np.newaxis], codes.shape)
+            masks = [None if rows is None else _in_columns(rows, one.ahead) for rows in (present, nan, group)]
+            yield CodedColumns(one, _in_columns(codes, one.ahead), masks[0], masks[1], masks[2], self.components)
+
     def unordered(self, per_episode: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, int]]:
         """Yield the codes (M, component) of all rows in any order, which are present, and how many NaN.
 
@@ -154,6 +213,12 @@ class CodedRows(NamedTuple):
         nan = but_not(nan, dead)
         missing = either(nan, dead)
         return _codes(values, missing, self.values), None if missing is None else ~missing, nan
+
+
+def _in_columns(rows: np.ndarray, streams: int) -> np.ndarray:
+    """Return rows (row * stream, component), those of a stream one below the other, as (stream * component, row)."""
+    wide = rows.reshape(len(rows) // streams, streams * rows.shape[1])
+    return by_column(wide).reshape(wide.shape[::-1])
 
 
 def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -> np.ndarray:

@@ -81,7 +81,7 @@ class ConditionReader:
         if not callable(self._condition):
             yield from self._read(self._whole, None)
         else:
-            for episodes, part in iter_parts(self._ds):
+            for episodes, part in iter_parts(self._ds, few_fields=True):
                 yield from self._read(self._evaluated(part), episodes)
         if self._num_nan:
             warn_user(f"{self._what}: {self._num_nan} values are NaN and taken for False")
@@ -167,8 +167,9 @@ def _beginnings(one: Successive, name: str) -> np.ndarray:
     Most are True for long once they are: their first times are found among few.
     """
     holds, ahead = as_rows(one.batch.values[name]), one.ahead
-    begins = holds.copy()
-    begins[ahead:] &= ~holds[:-ahead]
+    begins = np.empty_like(holds)
+    begins[:ahead] = holds[:ahead]
+    np.less(holds[:-ahead], holds[ahead:], out=begins[ahead:])
     after = one.last[one.last < len(holds) - ahead] + ahead
     begins[after] = holds[after]
     begins[one.absent] = False

@@ -1,5 +1,7 @@
 """Returns to go: what the rewards from a transition to its episode's end add up to."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -13,12 +15,13 @@ from trajlab.analysis.common import (
     require_numeric,
     units_of,
 )
-from trajlab.analysis.kernels.backward_sums import sum_backwards
+from trajlab.analysis.kernels.backward_sums import WIDE, sum_backwards, sum_rows_backwards
 from trajlab.analysis.returns import check_discount
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import FlatBatch, read_flat
 from trajlab.dataset.flat_array import flat_variable
+from trajlab.dataset.made import MadeRows
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user
 from trajlab.names import AGENT_ATTR, COMPLETE, EPISODE, NUM_INCOMPLETE_ATTR, RETURN_TO_GO, TIME
@@ -79,46 +82,103 @@ def return_to_go(ds: xr.Dataset, *, reward: str = "reward", discount: float | in
     require_free_dims(ds, name, {RETURN_TO_GO}, "return_to_go")
     require_whole(ds, "return_to_go")
     require_numeric(ds[name].variable, name, "return_to_go")
-    sums = _sum_to_go(ds, name, float(discount))
+    alive = AliveRows.of(ds, name)
+    made = None if alive.needed else MadeRows.of(ds, name, np.float64, WIDE)
+    sums = _InOrder(ds, name, alive) if made is None else _InLog(made)
+    _sum_to_go(sums, name, float(discount))
     attrs = {"long_name": "return to go", **units_of(ds, name), "discount": float(discount)}
     if AGENT_ATTR in ds[name].attrs:
         attrs[AGENT_ATTR] = ds[name].attrs[AGENT_ATTR]
-    made = made_by(ds, "return_to_go", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
-    values, inner = sums.reshape(len(sums), *ds[name].shape[2:]), inner_dims(ds, name)
+    attrs |= made_by(ds, "return_to_go", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
+    inner = inner_dims(ds, name)
     coords = {key: coord for key, coord in ds.coords.items() if set(coord.dims) <= {EPISODE, TIME, *inner}}
-    return xr.DataArray(flat_variable(values, ds, inner, attrs | made), coords, name=RETURN_TO_GO)
+    return xr.DataArray(sums.variable(inner, attrs), coords, name=RETURN_TO_GO)
 
 
-def _sum_to_go(ds: xr.Dataset, name: str, discount: float) -> np.ndarray:
-    """Return the sums (M, component) of all transitions, episode after episode, and warn of those that are NaN."""
-    alive, cells = AliveRows.of(ds, name), Cells.of(ds)
-    values = read_flat(ds, [name, *alive.needed])
-    sums = as_rows(values[name]).astype(np.float64)
-    whole = cells.span(0, len(cells)) if len(cells) else None
+class _InOrder:
+    """Rewards of all transitions, episode after episode."""
+
+    def __init__(self, ds: xr.Dataset, name: str, alive: AliveRows) -> None:
+        self._ds, self._cells, self._shape = ds, Cells.of(ds), ds[name].shape[2:]
+        cells, values = self._cells, read_flat(ds, [name, *alive.needed])
+        self.rows = as_rows(values[name]).astype(np.float64)
+        self.dead = None
+        if alive.needed and len(cells):
+            whole = cells.span(0, len(cells))
+            self.dead = alive.missing(FlatBatch(values, lambda: whole.episode, lambda: whole.time), values[name].shape)
+
+    @property
+    def num_episodes(self) -> int:
+        return len(self._cells.counts)
+
+    def held(self) -> slice:
+        return slice(None)
+
+    def sum(self, discount: float) -> None:
+        sum_backwards(self.rows, self._cells.offsets, discount)
+
+    def episodes_of(self, places: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self._cells.offsets, places, side="right") - 1
+
+    def variable(self, dims: tuple[str, ...], attrs: dict[str, Any]) -> xr.Variable:
+        return flat_variable(self.rows.reshape(len(self.rows), *self._shape), self._ds, dims, attrs)
+
+
+class _InLog:
+    """Rewards as they lie in a log, where those of many environments are next to each other."""
+
     dead = None
-    if alive.needed and whole is not None:
-        dead = alive.missing(FlatBatch(values, lambda: whole.episode, lambda: whole.time), values[name].shape)
+
+    def __init__(self, made: MadeRows) -> None:
+        self._made = made
+        self._width = made.values.shape[1]
+        self.rows = made.values.reshape(made.values.shape[0] * self._width, -1)
+
+    @property
+    def num_episodes(self) -> int:
+        return len(self._made.chosen)
+
+    def held(self) -> np.ndarray:
+        return self._made.episodes.are_held(0, len(self._made.values))
+
+    def sum(self, discount: float) -> None:
+        episodes, rows = self._made.episodes, self.rows.reshape(-1, self._width, self.rows.shape[1])
+        sum_rows_backwards(rows, episodes.end - 1, episodes.column, discount)
+
+    def episodes_of(self, places: np.ndarray) -> np.ndarray:
+        return self._made.episodes.locate(*np.divmod(places, self._width))[0]
+
+    def variable(self, dims: tuple[str, ...], attrs: dict[str, Any]) -> xr.Variable:
+        return self._made.variable(dims, attrs)
+
+
+def _sum_to_go(sums: _InOrder | _InLog, name: str, discount: float) -> None:
+    """Make the sums of the rewards, in place, and warn of those that are NaN."""
+    rows, dead = sums.rows, sums.dead
     if dead is not None:
-        sums[dead] = 0.0
-    has_nan, is_infinite = _episodes_with_nan(sums, cells), bool(np.isinf(sums).any())
-    sum_backwards(sums, cells.offsets, discount)
-    undefined = np.setdiff1d(_episodes_with_nan(sums, cells), has_nan)
+        rows[dead] = 0.0
+    has_nan, is_infinite = _episodes_with_nan(sums), _has_infinite(rows)
+    sums.sum(discount)
+    undefined = np.setdiff1d(_episodes_with_nan(sums), has_nan)
     for episodes, what in ((has_nan, "NaN"), (undefined, "both inf and -inf")):
         if len(episodes):
             warn_user(
-                f"return_to_go: {len(episodes)} of {len(cells.counts)} episodes have {what} in {name!r}, and so NaN as "
+                f"return_to_go: {len(episodes)} of {sums.num_episodes} episodes have {what} in {name!r}, and so NaN as "
                 "the return to go of some steps"
             )
-    if not is_infinite:
-        report_overflow("return_to_go", name, np.isinf(sums))
+    if not is_infinite and _has_infinite(rows):
+        report_overflow("return_to_go", name, np.isinf(rows[sums.held()]))
     if dead is not None:
-        sums[dead] = np.nan
-    return sums
+        rows[dead] = np.nan
 
 
-def _episodes_with_nan(rows: np.ndarray, cells: Cells) -> np.ndarray:
-    """Return the positions of episodes that have a NaN in rows (M, component) of all transitions, ascending."""
-    if not np.isnan(rows.min(initial=0.0)):
+def _episodes_with_nan(sums: _InOrder | _InLog) -> np.ndarray:
+    """Return the positions of episodes that have a NaN among their sums, ascending."""
+    if not np.isnan(sums.rows.min(initial=0.0)):
         return np.zeros(0, np.intp)
-    found = np.flatnonzero(np.isnan(rows).any(axis=1))
-    return np.unique(np.searchsorted(cells.offsets, found, side="right") - 1)
+    return np.unique(sums.episodes_of(np.flatnonzero(np.isnan(sums.rows).any(axis=1))))
+
+
+def _has_infinite(rows: np.ndarray) -> bool:
+    edges = np.array([np.fmin.reduce(rows, axis=None, initial=0.0), np.fmax.reduce(rows, axis=None, initial=0.0)])
+    return bool(np.isinf(edges).any())

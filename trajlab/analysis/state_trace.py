@@ -20,7 +20,8 @@ from trajlab.analysis.alignment.places import alive_index, count_alive, place_of
 from trajlab.analysis.common import as_rows, report_overflow, require_free_dims, require_numeric
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
-from trajlab.analysis.kernels.moments import Moments, Packer
+from trajlab.analysis.kernels.moments import Moments
+from trajlab.analysis.kernels.quantiles import Packer
 from trajlab.analysis.state_trace_result import label_trace
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count

@@ -47,12 +47,26 @@ class CellEpisodes:
         A cell of no episode has what the last one before it in its column has, or zero.
         """
         assert per_episode.dtype.kind in "iu", "sums of others are not exact"
-        held, begun = self._present(start, stop)
+        return self._spread(per_episode, start, stop, 0)
+
+    def time_plus(self, per_episode: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """Return, (rows * width,), the step of each cell of some rows, and what integers (episode,) add to it.
+
+        In a cell of no episode it is any number.
+        """
+        wide = np.result_type(per_episode.dtype, np.int32 if stop < 2**31 else np.int64)
+        return self._spread(per_episode.astype(wide, copy=False), start, stop, 1)
+
+    def _spread(self, per_episode: np.ndarray, start: int, stop: int, slope: int) -> np.ndarray:
+        """Return what cells have that begin with the number of their episode and add `slope` in each row."""
+        held, begun = self.present(start, stop)
         before = self._before[begun]
         is_present = (before >= 0) & (self.end[before] > start)
-        out = np.zeros((stop - start, self.width), per_episode.dtype)
-        out[0, self.column[held]] = per_episode[self.order[held]]
-        changes = per_episode[self.order[begun]]
+        out = np.full((stop - start, self.width), slope, per_episode.dtype)
+        out[0] = 0
+        out[0, self.column[held]] = per_episode[self.order[held]] + slope * (start - self.begin[held])
+        since = np.where(is_present, self.begin[before], start)
+        changes = per_episode[self.order[begun]] - slope * np.maximum(self.begin[begun] - since - 1, 0)
         changes[is_present] -= per_episode[self.order[before[is_present]]]
         out[self.begin[begun] - start, self.column[begun]] = changes
         return _sums(out)
@@ -62,7 +76,7 @@ class CellEpisodes:
 
         In a cell of no episode it is 0.
         """
-        present = np.concatenate(self._present(start, stop))
+        present = np.concatenate(self.present(start, stop))
         end, column = self.end[present], self.column[present]
         rows = np.clip(self.begin[present] + steps[:, self.order[present]], start, end)
         out = np.zeros((stop - start, self.width), np.int8 if len(steps) < 2**7 else np.int32)
@@ -80,7 +94,7 @@ class CellEpisodes:
         found = self._by_column[np.searchsorted(self._first_cells, column * self._rows + row, side="right") - 1]
         return self.order[found], row - self.begin[found]
 
-    def _present(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+    def present(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return which episodes hold cells on both sides of the first of some rows, and which begin in them."""
         first = int(np.searchsorted(self._latest_end, start, side="right"))
         begun, ended = np.searchsorted(self.begin, [start, stop])

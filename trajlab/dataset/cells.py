@@ -109,6 +109,8 @@ class CellSpan:
         """Label of `time`, (M,)."""
         return self.cells.labels[self.step]
 
-    def locate(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return position along `episode` and label of `time`."""
-        return self.episode, self.time
+    def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return position along `episode` and label of `time` of some transitions, counted from `start`."""
+        numbers = self.start + places
+        episode = np.searchsorted(self.cells.offsets, numbers, side="right") - 1
+        return episode, self.cells.labels[numbers - self.cells.offsets[episode]]

@@ -14,8 +14,8 @@ from trajlab.dataset.flat_array import FlatArray
 from trajlab.dataset.flat_blocks import Tile, common_source, place_blocks, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
 from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
-from trajlab.dataset.parts import padded_ranges, stored_chunk
-from trajlab.dataset.source import FieldArray, IterationArray, Source
+from trajlab.dataset.ranges import padded_ranges, stored_chunk
+from trajlab.dataset.source import RowArray, Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -44,6 +44,8 @@ class FlatBatch:
         each other in this order; None where they may not.
     tile : Tile or None
         Where they lie in a log, if they do: much is found there without `episode` and `time`.
+    find : callable or None
+        Return both at some places, which ascend, without those of all others.
     """
 
     values: Mapping[str, np.ndarray]
@@ -51,6 +53,7 @@ class FlatBatch:
     find_time: Callable[[], np.ndarray]
     start: int | None = None
     tile: Tile | None = None
+    find: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
     @functools.cached_property
     def episode(self) -> np.ndarray:
@@ -78,14 +81,14 @@ class FlatBatch:
 
     def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `episode` and `time` of the transitions at some places, which ascend."""
-        if self.tile is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
+        if self.find is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
             return self.episode[places], self.time[places]
-        return self.tile.locate(places)
+        return self.find(places)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:
     """Return the batch of a span's transitions."""
-    return FlatBatch(values, lambda: span.episode, lambda: span.time, span.start)
+    return FlatBatch(values, lambda: span.episode, lambda: span.time, span.start, find=span.locate)
 
 
 def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
@@ -127,7 +130,7 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
         return iter(())
     parts = joined_parts(ds, fields)
     if parts is not None:
-        return (locate(batch) for part, locate in parts for batch in iter_flat(part, fields))
+        return (in_whole(batch, episodes) for part, episodes in parts for batch in iter_flat(part, fields))
     batches = block_batches(variables, cells)
     if batches is not None:
         return batches
@@ -152,7 +155,7 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
 def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
     """Return the batch of a tile's cells; `numbers` are the positions of all episodes."""
-    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile)
+    return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile, find=tile.locate)
 
 
 def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
@@ -171,8 +174,8 @@ def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray
     return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
 
 
-Part = tuple[xr.Dataset, Callable[[FlatBatch], FlatBatch]]
-"""What one part of joined fields gives, and what locates its batches in the whole."""
+Part = tuple[xr.Dataset, np.ndarray]
+"""What one part of joined fields gives, and where its episodes stand along `episode` of the whole."""
 
 
 def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None:
@@ -185,17 +188,12 @@ def _parts(ds: xr.Dataset, pieces: Iterable[Piece]) -> Iterator[Part]:
     length, time = ds.variables[LENGTH].values, ds.variables[TIME].values
     for piece in pieces:
         coords = {TIME: (TIME, time[piece.times]), LENGTH: (EPISODE, length[piece.episodes])}
-        yield xr.Dataset(piece.variables, coords), functools.partial(_located, piece.episodes)
+        yield xr.Dataset(piece.variables, coords), piece.episodes
 
 
-def _located(episodes: np.ndarray, batch: FlatBatch) -> FlatBatch:
-    """Return a part's batch with its places in the whole."""
-    return FlatBatch(batch.values, functools.partial(_in_whole, episodes, batch), batch.find_time)
-
-
-def _in_whole(episodes: np.ndarray, batch: FlatBatch) -> np.ndarray:
-    """Return where the transitions of a part's batch stand along the `episode` of the whole."""
-    return episodes[batch.episode]
+def in_whole(batch: FlatBatch, episodes: np.ndarray) -> FlatBatch:
+    """Return a part's batch with its places in the whole; `episodes` are where those of the part stand there."""
+    return FlatBatch(batch.values, lambda: episodes[batch.episode], batch.find_time)
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:
@@ -305,12 +303,12 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
 
 def rows_of_log(
     ds: xr.Dataset, fields: Iterable[Any], cells: Cells
-) -> tuple[Source, np.ndarray, dict[Hashable, FieldArray | IterationArray]] | None:
+) -> tuple[Source, np.ndarray, dict[Hashable, RowArray]] | None:
     """Return the log whose rows all fields show whole, which of its episodes, and the fields' arrays; or None."""
     variables = {name: _checked(ds, name) for name in fields}
     bases = {name: lazy_base(variable) for name, variable in variables.items()}
-    arrays: dict[Hashable, FieldArray | IterationArray] = {
-        name: base[0] for name, base in bases.items() if base and isinstance(base[0], FieldArray | IterationArray)
+    arrays: dict[Hashable, RowArray] = {
+        name: base[0] for name, base in bases.items() if base and isinstance(base[0], RowArray)
     }
     found = _whole_source(variables, cells) if len(arrays) == len(variables) else None
     return None if found is None else (*found, arrays)

@@ -1,6 +1,7 @@
 """A value for each transition, held without padding and shown over episode and time."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,29 @@ class FlatArray(LazyArray):
     def __init__(self, values: np.ndarray, length: np.ndarray, time: np.ndarray) -> None:
         """Show `values` (M, ...), `length` of them for each episode; `time` labels the steps, in any order."""
         super().__init__((len(length), len(time), *values.shape[1:]), values.dtype)
-        self.values, self.length, self.time = values, length, time
+        self._values, self.length, self.time = values, length, time
         self.offsets = np.cumsum(length) - length
+
+    @property
+    def values(self) -> np.ndarray:
+        """Those of all transitions, (M, ...)."""
+        return self._values
+
+    def outer(self, keys: tuple[Any, ...]) -> np.ndarray:
+        """Return the block that keys select; whole neighbouring episodes are copied as they lie."""
+        episodes, steps, *inner = keys
+        if all(isinstance(key, slice) for key in keys):
+            which, until = range(self.shape[0])[episodes], len(range(self.shape[1])[steps])
+            length = self.length[episodes]
+            is_whole = which.step == 1 and length.max(initial=0) <= until
+            if is_whole and np.array_equal(self.time[steps], np.arange(until)) and len(which):
+                self._warn_if_padded([np.arange(self.shape[0])[episodes], np.arange(until)], tuple(inner))
+                first = int(self.offsets[which.start])
+                values = self.values[(slice(first, first + int(length.sum())), *inner)]
+                out = np.full((len(which), until, *values.shape[1:]), padding_value(self.dtype), self.dtype)
+                out[np.arange(until) < length[:, np.newaxis]] = values
+                return out
+        return super().outer(keys)
 
     def read(self, cells: tuple[np.ndarray, ...], inner: Inner) -> np.ndarray:
         """Return the values of cells, padding where they lie past an episode's end."""
@@ -40,11 +62,31 @@ class FlatArray(LazyArray):
         return count_cells(self.length[vectors[0]], self.time[vectors[1]])
 
 
+class FlatWhenRead(FlatArray):
+    """Values that are read, all of them, when some are first asked for."""
+
+    def __init__(self, like: xr.Variable, length: np.ndarray, read: Callable[[], np.ndarray]) -> None:
+        """Show what `read` returns, (M, ...), in the shape of a variable with all steps in order."""
+        LazyArray.__init__(self, like.shape, like.dtype)
+        self.length, self.time = length, np.arange(like.shape[1])
+        self.offsets = np.cumsum(length) - length
+        self._read = functools.cache(read)
+
+    @property
+    def values(self) -> np.ndarray:
+        """Those of all transitions, (M, ...), read by now."""
+        return self._read()
+
+
 def flat_variable(values: np.ndarray, ds: xr.Dataset, dims: Sequence[str], attrs: dict[str, Any]) -> xr.Variable:
     """Return values (M, ...) as a lazy variable of a Dataset, over episode, time and `dims`.
 
     They stand in the order of its episodes and then of time; no step of an episode may be missing.
     """
     array = FlatArray(values, ds[names.LENGTH].values, ds[names.TIME].values)
-    about = {names.PADDING_ATTR: padding_text(values.dtype), names.RECORDED_DTYPE_ATTR: str(values.dtype)}
-    return lazy_variable((names.EPISODE, names.TIME, *dims), array, about | attrs)
+    return lazy_variable((names.EPISODE, names.TIME, *dims), array, about_padding(values.dtype) | attrs)
+
+
+def about_padding(dtype: np.dtype) -> dict[str, str]:
+    """Return the attributes that say what is shown where no transition is."""
+    return {names.PADDING_ATTR: padding_text(dtype), names.RECORDED_DTYPE_ATTR: str(dtype)}

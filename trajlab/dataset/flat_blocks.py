@@ -11,8 +11,7 @@ import xarray as xr
 from trajlab.block.log import Block
 from trajlab.dataset.cell_episodes import CellEpisodes
 from trajlab.dataset.lazy import lazy_base
-from trajlab.dataset.source import FieldArray, IterationArray, PerTransition, Source
-from trajlab.segment import Episodes
+from trajlab.dataset.source import FieldArray, PerTransition, RowArray, Source
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
@@ -22,8 +21,6 @@ FEW_ROWS, MANY_ROWS = 8, 64
 """Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
 CACHE_STRIDE = 2048
 """Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
-NO_SHIFT = np.zeros((), np.int32)
-"""What to add to `time` for nothing."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -127,8 +124,6 @@ def read_blocks(
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
     table = source.episodes.take(chosen)
-    begin_rows = table.start.astype(np.int32 if source.view.rows < 2**31 else np.int64)
-    begin_less = by_identity(lambda per_episode: begin_rows - per_episode)
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]
@@ -140,7 +135,7 @@ def read_blocks(
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, episodes, start, stop, chosen, begin_less, is_full, every_cell)
+                yield _tile(source, variables, block, episodes, start, stop, chosen, is_full, every_cell)
 
 
 def _tile(
@@ -151,11 +146,10 @@ def _tile(
     start: int,
     stop: int,
     chosen: np.ndarray,
-    begin_less: Callable[[np.ndarray], np.ndarray],
     is_full: bool,
     every_cell: bool,
 ) -> Tile:
-    """Return rows `start` to `stop` of the log, and what locates them; `begin_less` takes from each episode's first."""
+    """Return rows `start` to `stop` of the log, and what locates them."""
     held = None if is_full else episodes.are_held(start, stop)
     absent = np.flatnonzero(~held) if held is not None else np.zeros(0, np.intp)
 
@@ -171,15 +165,14 @@ def _tile(
         return wanted(episodes.reached(steps, start, stop)).astype(np.int32)
 
     def time_plus(per_episode: np.ndarray) -> np.ndarray:
-        begin = episodes.spread(begin_less(per_episode), start, stop).reshape(-1, episodes.width)
-        found = wanted((np.arange(start, stop, dtype=begin.dtype)[:, np.newaxis] - begin).reshape(-1))
+        found = wanted(episodes.time_plus(per_episode, start, stop))
         if every_cell:
             found[absent] = 0
         return found
 
     @functools.cache
     def time() -> np.ndarray:
-        return time_plus(NO_SHIFT).astype(np.int64, copy=False)
+        return time_plus(np.zeros(len(chosen), np.int32)).astype(np.int64, copy=False)
 
     def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cells = places if held is None or every_cell else np.flatnonzero(held)[places]
@@ -191,8 +184,8 @@ def _tile(
         base = lazy_base(variable)
         assert base is not None
         assert isinstance(base[0], PerTransition)
-        if isinstance(base[0], FieldArray | IterationArray):
-            rows = _rows_of(source, base[0], block, start, stop)
+        if isinstance(base[0], RowArray):
+            rows = base[0].rows_between(block, start, stop)
             values[name] = wanted(rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:]))
         else:
             whole = (slice(None),) * (variable.ndim - 2)
@@ -200,18 +193,10 @@ def _tile(
     return Tile(values, spread, time, time_plus, reached, locate, start, stop, absent)
 
 
-def _rows_of(source: Source, array: FieldArray | IterationArray, block: Block, start: int, stop: int) -> np.ndarray:
-    """Return rows `start` to `stop` of the log (rows, width, ...), perhaps a view that must not be written."""
-    if isinstance(array, FieldArray):
-        return source.view.read_rows(array.field.name, block, start, stop)
-    iteration = source.iteration_of(np.arange(start, stop))
-    return np.broadcast_to(iteration[:, np.newaxis], (stop - start, source.view.layout.width))
-
-
 def place_blocks(
     source: Source,
     chosen: np.ndarray,
-    arrays: Mapping[Hashable, FieldArray | IterationArray],
+    arrays: Mapping[Hashable, RowArray],
     first: np.ndarray,
     out: Mapping[Hashable, np.ndarray],
 ) -> None:
@@ -219,15 +204,16 @@ def place_blocks(
 
     Columns of the log are taken one after the other: in each the transitions of an episode stand as they will in `out`.
     """
-    table, width = source.episodes.take(chosen), source.view.layout.width
+    width = source.view.layout.width
+    episodes = CellEpisodes.of(source.episodes.take(chosen), width)
     cell_bytes = max(array.dtype.itemsize * int(np.prod(array.shape[2:])) for array in arrays.values())
     step = max(1, min(2 * TILE_CELLS, MAX_BYTES // max(cell_bytes, 1)) // width)
     for block, begin, end in source.view.spans():
         for start in range(begin, end, step):
-            band = _Band(table, start, min(start + step, end), width)
+            band = _Band(episodes, start, min(start + step, end))
             cells, places = band.places(first)
             for name, array in arrays.items() if cells is None or len(cells) else ():
-                columns = by_column(_rows_of(source, array, block, start, band.end))
+                columns = by_column(array.rows_between(block, start, band.end))
                 out[name][places] = columns if cells is None else columns[cells]
 
 
@@ -243,45 +229,44 @@ def by_column(rows: np.ndarray) -> np.ndarray:
     height, width = rows.shape[:2]
     out = np.empty((width, height, *rows.shape[2:]), rows.dtype)
     step = FEW_ROWS if rows.strides[0] % CACHE_STRIDE == 0 else MANY_ROWS
-    for start in range(0, height, step):
+    step = height if width < FEW_ROWS else step
+    for start in range(0, height, max(step, 1)):
         out[:, start : start + step] = rows[start : start + step].swapaxes(0, 1)
     return out.reshape(width * height, *rows.shape[2:])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Band:
-    """Rows `first` to `end` of a log `width` cells wide, and to which episode of a table each cell belongs."""
+    """Rows `first` to `end` of a log, and to which episode each cell belongs."""
 
-    table: Episodes
+    episodes: CellEpisodes
     first: int
     end: int
-    width: int
 
-    @functools.cached_property
     def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return which episodes have cells here, and the first and last of these, counted column after column."""
-        rows = self.end - self.first
-        low = np.maximum(self.table.start, self.first) - self.first
-        high = np.minimum(self.table.start + self.table.length, self.end) - self.first
-        which = np.flatnonzero(low < high)
-        begin = self.table.column[which] * rows + low[which]
-        order = np.argsort(begin)
-        which, begin = which[order], begin[order]
-        return which, begin, begin + (high - low)[which]
+        episodes, rows = self.episodes, self.end - self.first
+        which = np.concatenate(episodes.present(self.first, self.end))
+        column = episodes.column[which]
+        order = np.argsort(column.astype(np.min_scalar_type(episodes.width)), kind="stable")  # few bits sort faster
+        which, top = which[order], column[order] * rows - self.first
+        low, high = np.maximum(episodes.begin[which], self.first), np.minimum(episodes.end[which], self.end)
+        return which, top + low, top + high
 
     def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
 
         None for the cells where all of them are; a slice where each place follows that of the cell before.
         """
-        which, begin, finish = self._runs
+        episodes = self.episodes
+        which, begin, finish = self._runs()
         counts = finish - begin
         before = np.cumsum(counts) - counts
-        rows = self.end - self.first
-        time = begin - self.table.column[which] * rows + self.first - self.table.start[which]
-        shift = first[which] + time - before
+        time = np.maximum(self.first - episodes.begin[which], 0)
+        shift = first[episodes.order[which]] + time - before
         total = int(counts.sum())
-        is_whole, is_range = total == rows * self.width, not np.diff(shift).any()
+        is_whole = total == (self.end - self.first) * episodes.width
+        is_range = not np.diff(shift).any()
         numbers = np.zeros(0, np.intp) if is_whole and is_range else np.arange(total)
         start = int(shift[0]) if total else 0
         places = slice(start, start + total) if is_range else numbers + np.repeat(shift, counts)

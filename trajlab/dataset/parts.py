@@ -1,21 +1,30 @@
 """A Dataset in parts that fit into memory padded: ranges of episodes, of similar length where they may be moved."""
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Hashable, Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count, is_per_transition
-from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_base
+from trajlab.dataset.flat import read_flat, rows_of_log
+from trajlab.dataset.flat_array import FlatWhenRead
+from trajlab.dataset.lazy import as_slice, lazy_variable
+from trajlab.dataset.ranges import may_move, padded_ranges, stored_chunk
 from trajlab.names import EPISODE, TIME
 
 MAX_BYTES = 2**25
 """Bytes that all fields of a part may take, padded, where one episode takes no more."""
+MAX_AT_ONCE = 2**28
+"""Bytes of a field that is put in order as a whole for that."""
 
 
-def iter_parts(ds: xr.Dataset) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
+def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
     """Yield every episode of a Dataset once, in parts no longer along `time` than their longest episode.
+
+    Where only a `few_fields` of the parts will be read, each of these is read whole the first time, and held.
 
     Yields
     ------
@@ -30,37 +39,31 @@ def iter_parts(ds: xr.Dataset) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
     order = np.argsort(cells.counts, kind="stable") if can_move else np.arange(len(cells.counts))
     width = sum(variable.dtype.itemsize * component_count(variable) for variable in fields)
     step = 1 if can_move else max((stored_chunk(variable) for variable in fields), default=1)
+    at_once = _fields_at_once(ds, cells, order) if can_move and few_fields else {}
     for start, stop in padded_ranges(cells.counts[order], max(MAX_BYTES // max(width, 1), 1), step):
         episodes = order[start:stop]
         longest = int(cells.counts[episodes].max(initial=0))
         times = slice(0, longest) if cells.order is None else cells.order[:longest]
-        yield episodes, ds.isel({EPISODE: as_slice(episodes), TIME: times})
+        part = ds.isel({EPISODE: as_slice(episodes), TIME: times})
+        of_part = {name: variable[start:stop, :longest] for name, variable in at_once.items()}
+        coords = {name: of_part.pop(name) for name in list(of_part) if name in ds.coords}
+        yield episodes, part.assign(of_part).assign_coords(coords)
 
 
-def may_move(fields: Iterable[xr.Variable]) -> bool:
-    """Say whether episodes may be read in any order; those of dask and of files lie in chunks."""
-    return all(is_in_memory(variable) or lazy_base(variable) is not None for variable in fields)
+def _fields_at_once(ds: xr.Dataset, cells: Cells, order: np.ndarray) -> dict[Hashable, xr.Variable]:
+    """Return the fields of a log, their episodes in some order, each to be read whole when some of it is first read.
 
-
-def stored_chunk(variable: xr.Variable) -> int:
-    """Return how many episodes one chunk of a dask or file-backed array holds, 1 where it has none."""
-    if variable.chunks is not None:
-        return max(variable.chunks[0], default=1)
-    preferred = variable.encoding.get("preferred_chunks") or {}
-    return max(int(preferred.get(EPISODE, 1)), 1)
-
-
-def padded_ranges(counts: np.ndarray, most: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of episodes that take at most so many cells as a padded block, or else `step` episodes.
-
-    They end at multiples of `step`, so that no chunk is read twice.
+    Else each part would be gathered from all over the log, cell by cell. What is large is left to that.
     """
-    start = 0
-    while start < len(counts):
-        ahead = counts[start : start + max(most // max(int(counts[start]), 1), 1)]
-        block = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
-        stop = start + int(np.searchsorted(block, most, side="right"))
-        if stop < len(counts):
-            stop = max(stop // step * step, min(start + step, len(counts)))
-        yield start, stop
-        start = stop
+    found: dict[Hashable, xr.Variable] = {}
+    sorted_ds = ds.isel({EPISODE: order})
+    for name, variable in sorted_ds.variables.items():
+        size = len(cells) * variable.dtype.itemsize * component_count(variable) if is_per_transition(variable) else 0
+        if 0 < size <= MAX_AT_ONCE and rows_of_log(ds, [name], cells) is not None:
+            array = FlatWhenRead(variable, cells.counts[order], functools.partial(_read, sorted_ds, name))
+            found[name] = lazy_variable([str(dim) for dim in variable.dims], array, variable.attrs)
+    return found
+
+
+def _read(ds: xr.Dataset, name: Any) -> np.ndarray:
+    return read_flat(ds, [name])[name]

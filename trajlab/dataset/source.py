@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trajlab.block.log import LogView
+from trajlab.block.log import Block, LogView
+from trajlab.block.read import gather_host
 from trajlab.dataset.lazy import Inner, LazyArray, count_cells
 from trajlab.names import At
 from trajlab.padding import padding_value, shown_dtype
@@ -82,7 +83,15 @@ class PerTransition(LazyArray):
         return count_cells(self.source.episodes.length[episode], time)
 
 
-class FieldArray(PerTransition):
+class RowArray(PerTransition):
+    """A value for each cell of the log, so that rows of it can be read as they lie."""
+
+    @abc.abstractmethod
+    def rows_between(self, block: Block, start: int, stop: int) -> np.ndarray:
+        """Return rows `start` to `stop` of the log (rows, width, ...), all of a block; not to be written."""
+
+
+class FieldArray(RowArray):
     """One recorded field."""
 
     def __init__(self, source: Source, name: str) -> None:
@@ -93,6 +102,28 @@ class FieldArray(PerTransition):
     def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
         """Return the values of transitions; a moved field's stand one cell earlier."""
         return self.source.read(self.field.name, episode, time - int(self.field.moved), inner)
+
+    def rows_between(self, block: Block, start: int, stop: int) -> np.ndarray:
+        """Return rows of the log, perhaps a view of it."""
+        return self.source.view.read_rows(self.field.name, block, start, stop)
+
+
+class MadeArray(RowArray):
+    """A value that was made for each cell of the log."""
+
+    def __init__(self, source: Source, values: np.ndarray) -> None:
+        """Show `values` (rows, width, ...) at the transitions of a source."""
+        super().__init__(source, values.shape[2:], values.dtype)
+        self.values = values
+
+    def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
+        """Return the values of transitions."""
+        rows, columns = self.source.rows(episode, time), self.source.episodes.column[episode]
+        return gather_host(self.values, rows, columns, inner)
+
+    def rows_between(self, block: Block, start: int, stop: int) -> np.ndarray:
+        """Return rows of the values, a view."""
+        return self.values[start:stop]
 
 
 class EpisodeFieldArray(LazyArray):
@@ -112,7 +143,7 @@ class EpisodeFieldArray(LazyArray):
         return self.each.recorded(episode, time, inner)
 
 
-class IterationArray(PerTransition):
+class IterationArray(RowArray):
     """The iteration of each transition."""
 
     def __init__(self, source: Source) -> None:
@@ -122,6 +153,11 @@ class IterationArray(PerTransition):
     def recorded(self, episode: np.ndarray, time: np.ndarray, inner: Inner) -> np.ndarray:
         """Return the iteration in which each transition's action was taken."""
         return self.source.iteration_of(self.source.rows(episode, time))
+
+    def rows_between(self, block: Block, start: int, stop: int) -> np.ndarray:
+        """Return the iteration of each cell, a view of one value for each row."""
+        iteration = self.source.iteration_of(np.arange(start, stop))
+        return np.broadcast_to(iteration[:, np.newaxis], (stop - start, self.source.view.layout.width))
 
 
 class MaskArray(LazyArray):

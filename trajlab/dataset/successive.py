@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch, joined_parts, log_tiles, tile_batch
+from trajlab.dataset.flat import FlatBatch, in_whole, joined_parts, log_tiles, tile_batch
 from trajlab.dataset.flat_blocks import Tile
 from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 from trajlab.dataset.source import Source
@@ -26,9 +26,11 @@ class Successive:
         How many places after a transition the next one stands.
     last : array (K,) of int
         Places at which no transition stands, or one that the next of its episode does not follow, each once. Those
-        of the last `ahead` need not be there.
+        of the last `ahead` need not be there, unless none follows this batch.
     absent : array (K,) of int
-        Those of `last` at which no transition stands.
+        Those of `last` at which no transition stands, which are the last of these.
+    ended : array (K,) of int
+        Position along `episode` of the transition at each other one of `last`.
     shared : int
         How many of the first places were in the batch before.
     """
@@ -36,6 +38,7 @@ class Successive:
     batch: FlatBatch
     ahead: int
     last: np.ndarray
+    ended: np.ndarray
     absent: np.ndarray
     shared: int
 
@@ -51,9 +54,9 @@ def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successiv
         return
     parts = joined_parts(ds, fields)
     if parts is not None:
-        for part, locate in parts:
+        for part, episodes in parts:
             for one in iter_successive(part, fields):
-                yield dataclasses.replace(one, batch=locate(one.batch))
+                yield dataclasses.replace(one, batch=in_whole(one.batch, episodes), ended=episodes[one.ended])
         return
     found = log_tiles(ds, fields)
     yield from _in_order(ds, fields) if found is None else _in_log(*found)
@@ -63,8 +66,10 @@ def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
     """Yield ordered batches, each with the last transition of the one before in front."""
     cells = Cells.of(ds)
     for batch, shared in overlapping(iter_ordered(ds, fields), cells):
+        assert batch.start is not None
         last = last_places(batch, cells, len(batch.values[fields[0]]))
-        yield Successive(batch, 1, last, np.zeros(0, np.intp), shared)
+        ended = np.searchsorted(cells.offsets, batch.start + last, side="right") - 1
+        yield Successive(batch, 1, last, ended, np.zeros(0, np.intp), shared)
 
 
 def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterator[Successive]:
@@ -72,7 +77,9 @@ def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterat
     width = source.view.layout.width
     numbers = np.arange(len(chosen))
     table = source.episodes
-    ends = np.sort((table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen])
+    ends = (table.start[chosen] + table.length[chosen] - 1) * width + table.column[chosen]
+    order = np.argsort(ends)
+    ends = ends[order]
     before: Tile | None = None
     for tile in tiles:
         adjoins = before is not None and before.stop == tile.start
@@ -80,7 +87,7 @@ def _in_log(source: Source, chosen: np.ndarray, tiles: Iterator[Tile]) -> Iterat
         low, high = np.searchsorted(ends, [joined.start * width, joined.stop * width])
         last = np.concatenate([ends[low:high] - joined.start * width, joined.absent])
         batch = tile_batch(joined._replace(values=_without_absent(joined)), numbers)
-        yield Successive(batch, width, last, joined.absent, width if adjoins else 0)
+        yield Successive(batch, width, last, order[low:high], joined.absent, width if adjoins else 0)
         before = tile
 
 

@@ -82,11 +82,11 @@ def plot_action_saturation(
         what = None if counts is None else "transitions"
         _label(panels, number, title_of(ds, name) if by is None else _legend.groups_title(chosen, what))
     if handles:
-        texts = dict.fromkeys(handles, "")
-        if counts is not None and panels.figure is not None:  # Axes given are narrow
+        texts = {key: key for key in handles} | {CLIPPED: f"other than {result.attrs.get('executed')}"}
+        if counts is not None and panels.figure is not None and len(titles) == 1:  # Axes given are narrow
             total = counts.sum(axis=tuple(range(counts.ndim - 1)))
-            texts |= {side: f" ({number:,})" for side, number in zip(SIDES, total, strict=True)}
-        _legend.write_legend(panels, [*handles.values()], [f"{key}{count}" for key, count in texts.items()])
+            texts |= {side: f"{side} ({number:,})" for side, number in zip(SIDES, total, strict=True)}
+        _legend.write_legend(panels, [*handles.values()], [texts[key] for key in handles])
     _panels.write_names(panels, titles, _title_lines(title_of(ds, name), result, chosen))
     return panels.result()
 

@@ -14,7 +14,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import MAX_CELLS, FlatBatch
 from trajlab.dataset.ordered import iter_whole
-from trajlab.dataset.parts import may_move
+from trajlab.dataset.ranges import may_move
 from trajlab.names import ALIVE, EPISODE, FRACTION, MASK
 
 MAX_OVERLAPS = 2**18

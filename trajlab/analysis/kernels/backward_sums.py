@@ -1,4 +1,4 @@
-"""A kernel that sums rows from the end of each episode on, discounted."""
+"""Kernels that sum rows from the end of each episode on, discounted."""
 
 import itertools
 
@@ -8,6 +8,8 @@ TOGETHER = 2**13
 """Episodes summed side by side, so that the rows they stand at stay in the processor's cache."""
 FEW = 32
 """Fewer episodes than this are summed one after the other."""
+WIDE = 128
+"""From so many numbers in a row of a log on, it is faster to go from row to row."""
 
 
 def sum_backwards(rows: np.ndarray, offsets: np.ndarray, discount: float) -> None:
@@ -61,3 +63,36 @@ def _sum_alone(rows: np.ndarray, discount: float) -> None:
     for column in rows.T:
         backwards = column[::-1].tolist()
         column[::-1] = list(itertools.accumulate(backwards, lambda total, reward: reward + discount * total))
+
+
+def sum_rows_backwards(rows: np.ndarray, last_row: np.ndarray, column: np.ndarray, discount: float) -> None:
+    """Add to each row (width, component) of float64 `discount` times the sum in the next row, in place.
+
+    Where an episode ends nothing is added. The sums are those of `sum_backwards`, to the last bit.
+
+    Parameters
+    ----------
+    rows : array (row, width, component) float64
+    last_row, column : array (episode,) of int
+        Where each episode ends.
+    discount : float
+
+    Examples
+    --------
+    >>> rows = np.array([[[1.0], [2.0]], [[4.0], [8.0]]])
+    >>> sum_rows_backwards(rows, np.array([1, 1, 0]), np.array([0, 1, 1]), 0.5)
+    >>> rows[:, :, 0]
+    array([[3., 2.],
+           [4., 8.]])
+    """
+    if discount == 0:  # 0 * inf would be NaN
+        return
+    order = np.argsort(last_row, kind="stable")
+    column = column[order]
+    edges = np.searchsorted(last_row[order], np.arange(len(rows) + 1)).tolist()
+    following = np.zeros(rows.shape[1:])
+    with np.errstate(invalid="ignore", over="ignore"):
+        for at in range(len(rows) - 2, -1, -1):
+            np.multiply(rows[at + 1], discount, out=following)
+            following[column[edges[at] : edges[at + 1]]] = 0.0
+            rows[at] += following

@@ -136,22 +136,28 @@ class NumberCounter:
             numbers = numbers.reshape(-1)
         else:
             numbers = numbers[np.broadcast_to(counted, numbers.shape)]
-        if self._in_table and self._size > TILE and self._count_range(numbers):
-            return
+        if self._in_table and self._size > TILE:
+            numbers = self._count_near(numbers)
         self._held.append(numbers)
         self._num_held += len(numbers)
         if self._num_held >= max(len(self._counts), TILE):
             self._count()
 
-    def _count_range(self, numbers: np.ndarray) -> bool:
-        """Count numbers at once where they lie so close together that a pass over all between costs little."""
-        first, last = int(numbers.min(initial=self._size)), int(numbers.max(initial=0))
-        if last - first >= 4 * len(numbers):
-            return False
-        if first <= last:
-            numbers -= first
-            self._counts[first : last + 1] += np.bincount(numbers)
-        return True
+    def _count_near(self, numbers: np.ndarray) -> np.ndarray:
+        """Count numbers that lie so close below the largest that a pass over all between costs little; return others.
+
+        Numbers of episodes that follow each other are nearly all among these.
+        """
+        if not len(numbers):
+            return numbers
+        last = int(numbers.max())
+        first = max(int(numbers.min()), last - 2 * len(numbers))
+        far = numbers[numbers < first]
+        numbers -= first - 1
+        if len(far):
+            np.maximum(numbers, 0, out=numbers)
+        self._counts[first : last + 1] += np.bincount(numbers)[1:]
+        return far
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers that occurred, ascending, and how often."""

@@ -6,104 +6,94 @@ import numpy as np
 
 
 class Runs(NamedTuple):
-    """Runs, arrays (K,); what is none, or goes on, has the length 0 and is not open.
+    """Runs, arrays (K,); what is none, or goes on, has the length 0.
 
     Attributes
     ----------
-    component, code : array of int
+    column : array of int or None
+        None where it was not asked for.
+    code : array of int
     group : array of int or None
         That of the first row.
     length : array of int
-    is_open : array of bool
-        Whether more rows may belong to it.
+    opened : array of int
+        Which of them more rows may belong to.
     """
 
-    component: np.ndarray
+    column: np.ndarray | None
     code: np.ndarray
     group: np.ndarray | None
     length: np.ndarray
-    is_open: np.ndarray
+    opened: np.ndarray
+
+
+_NONE = np.zeros(0, np.int64)
+NO_RUNS = Runs(None, _NONE, None, _NONE, _NONE)
 
 
 class RunFinder:
-    """Runs in rows that come batch by batch, in order; one that goes on in the next batch is found there."""
+    """Runs in columns of rows that come batch by batch, each beginning with the last row of the one before.
 
-    def __init__(self, components: int) -> None:
+    The last run of each column is kept until the next batch tells how long it is, or `finish` is called.
+    """
+
+    def __init__(self, *, with_column: bool) -> None:
         """Start with nothing found."""
-        self._start = np.zeros(components, np.int64)
-        self._group = np.zeros(components, np.int64)
-        self._is_open = np.zeros(components, bool)
+        self._with_column = with_column
+        self._kept: Runs | None = None
 
     def add(
         self,
         codes: np.ndarray,
-        follows: np.ndarray,
-        start: int,
-        shared: int,
+        ends: np.ndarray,
+        opens: tuple[np.ndarray, np.ndarray],
         *,
         present: np.ndarray | None = None,
         group: np.ndarray | None = None,
-        opens: tuple[np.ndarray, np.ndarray],
     ) -> Runs:
-        """Return the runs in a batch of rows (M, component), those that end there with their length.
+        """Return the runs that are known to have ended.
 
         Parameters
         ----------
-        codes : array (M, component) of int
-        follows : array (M,) of bool
-            Whether the next row follows.
-        start : int
-            Number of the first row, all counted through.
-        shared : int
-            1 where the first row is the last one of the batch before, else 0.
-        present : array (M, component) of bool, optional
+        codes : array (column, row) of int
+        ends : array of int
+            Cells, counted column after column, that are not followed by the next row.
+        opens : two arrays of int
+            Cells, ascending, where more rows may belong to a run that begins there, and to one that ends there.
+        present : array (column, row) of bool, optional
             What may be part of a run; None for everything.
-        group : array (M,) of int, optional
-            Group of each row.
-        opens : two arrays (M, component) or (M, 1) of bool
-            Whether more rows may belong to a run that begins in a row, or that ends there.
+        group : array (column, row) of int, optional
         """
-        # All below lies component after component, so that a place tells of both.
-        size = len(codes)
-        codes = np.ascontiguousarray(codes.T)
+        columns, size = codes.shape
         begins = np.ones(codes.shape, bool)
-        np.logical_not((codes[:, 1:] == codes[:, :-1]) & follows[:-1], out=begins[:, 1:])
+        np.not_equal(codes[:, 1:], codes[:, :-1], out=begins[:, 1:])
+        begins.reshape(-1)[ends[ends < codes.size - 1] + 1] = True
         if present is not None:
-            present = np.ascontiguousarray(present.T)
             begins[:, 1:] |= present[:, 1:] != present[:, :-1]
         first = np.flatnonzero(begins)
         length = np.diff(first, append=codes.size)
-        last = first + (length - 1)
-        component = first // size if len(codes) > 1 else np.zeros(len(first), np.int64)
-        of_first = None if group is None else group[first - component * size if len(codes) > 1 else first]
+        of_first = None if group is None else group.reshape(-1)[first]
         is_open = np.zeros(len(first), bool)
-        before, after = (np.flatnonzero(np.broadcast_to(one.T, codes.shape)) for one in opens)
-        _set_at(is_open, first, before)
-        none = np.zeros(0, np.intp) if present is None else np.flatnonzero(~present.reshape(-1)[first])
-        if shared:
-            at_first = np.flatnonzero(first == component * size)
-            if follows[0]:  # they began in an earlier batch
-                of = component[at_first]
-                length[at_first] += start - self._start[of]
-                is_open[at_first] = self._is_open[of]
-                if of_first is not None:
-                    of_first[at_first] = self._group[of]
-            else:  # they ended in the batch before
-                none = np.append(none, at_first)
-        if follows[-1]:
-            at_last = np.flatnonzero(last == component * size + size - 1)
-            of = component[at_last]
-            self._start[of] = start + size - length[at_last]
-            self._is_open[of] = is_open[at_last]
+        for cells in opens:
+            is_open[np.searchsorted(first, cells, side="right") - 1] = True
+        at_first = np.searchsorted(first, np.arange(columns) * size)
+        if self._kept is not None:
+            length[at_first] += self._kept.length - 1
+            is_open[at_first[self._kept.opened]] = True
             if of_first is not None:
-                self._group[of] = of_first[at_last]
-            none = np.append(none, at_last)
-        _set_at(is_open, last, after)
-        length[none], is_open[none] = 0, False
-        return Runs(component, codes.reshape(-1)[first], of_first, length, is_open)
+                of_first[at_first] = self._kept.group
+        code = codes.reshape(-1)[first]
+        if present is not None:
+            is_none = ~present.reshape(-1)[first]
+            length[is_none], is_open[is_none] = 0, False
+        at_last = np.append(at_first[1:], len(first)) - 1
+        column = np.arange(columns)
+        group_last = None if of_first is None else of_first[at_last]
+        self._kept = Runs(column, code[at_last], group_last, length[at_last], np.flatnonzero(is_open[at_last]))
+        length[at_last], is_open[at_last] = 0, False
+        return Runs(first // size if self._with_column else None, code, of_first, length, np.flatnonzero(is_open))
 
-
-def _set_at(flags: np.ndarray, places: np.ndarray, wanted: np.ndarray) -> None:
-    """Set the flags (K,) whose places (K,), ascending, are among those wanted, which are few."""
-    at = np.minimum(np.searchsorted(places, wanted), len(places) - 1)
-    flags[at[places[at] == wanted]] = True
+    def finish(self) -> Runs:
+        """Return the last run of each column, and start again."""
+        kept, self._kept = self._kept, None
+        return NO_RUNS if kept is None else kept
