@@ -67,7 +67,7 @@ class Recorder(Recording):
         none. `to_dataset` then raises.
     consumers : sequence of Consumer
         What gets the rows, or the episodes that have finished, as they come; `close` closes them, and so does the end
-        of Python.
+        of Python. Until then they are no other Recorder's.
 
     Raises
     ------

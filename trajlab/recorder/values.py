@@ -59,7 +59,7 @@ def _owned(name: str, value: Any) -> Any:
 class Like(NamedTuple):
     """What an array was, so that one just like it is not looked at again: its type, and all that JAX compiles for."""
 
-    type: type
+    type: Any
     kind: tuple[Any, ...]
     on_device: bool
 
