@@ -112,7 +112,7 @@ MUTATIONS = [
     Mutation(
         "lock dropped on write",
         "two threads record at once",
-        edit("recorder/recording.py", '"""Check a chunk, write it, and only then count it."""\n        with self._lock:', '"""Check a chunk, write it, and only then count it."""\n        if True:'),
+        edit("recorder/recording.py", '"""Check a chunk, write it, and only then count it; return its signature."""\n        with self._lock:', '"""Check a chunk, write it, and only then count it; return its signature."""\n        if True:'),
         f"{OWNERSHIP} -k two_threads",
     ),
     Mutation(
@@ -130,8 +130,26 @@ MUTATIONS = [
     Mutation(
         "a value of an environment's next step taken for this one's",
         "a field that comes again does not complete the step",
-        edit("recorder/adding.py", "            self.write_out(_common(again, envs), write)\n", "            pass\n"),
+        edit("recorder/adding.py", "            self.write_out(common(again, envs), write)\n", "            pass\n"),
         "tests/recorder/test_adding.py -k second_value",
+    ),
+    Mutation(
+        "a step written over the one before",
+        "values of the next step go where those of the last one went",
+        edit("recorder/adding.py", "rooms = rooms if whole else find_rooms()", "rooms = self.rooms = getattr(self, 'rooms', None) or find_rooms()"),
+        "tests/recorder/test_adding.py -k values_are_owned",
+    ),
+    Mutation(
+        "an added array taken for one like the last",
+        "an array unlike that of the step before is not looked at",
+        edit("recorder/values.py", "type(value) is own and kind_of(value) == kind and", "type(value) is own and"),
+        "tests/recorder/test_adding.py -k refused_adds",
+    ),
+    Mutation(
+        "a consumer of two recorders",
+        "one consumer gets the rows of two recorders as those of one",
+        edit("recorder/delivery.py", "if any(other.has(consumer) for other in list(_OPEN.values())):", "if False:"),
+        "tests/recorder/test_consumers.py -k one_open_recorder",
     ),
     Mutation(
         "marks ignored",
@@ -322,7 +340,7 @@ MUTATIONS = [
     Mutation(
         "counted before it is written",
         "an interrupted chunk counts although its rows were not written",
-        edit("recorder/recording.py", "                after, captured = session.append(", "                self._counters = counters._replace(rows=counters.rows + length)\n                after, captured = session.append("),
+        edit("recorder/recording.py", "            after, captured = session.append(", "            self._counters = counters._replace(rows=counters.rows + length)\n            after, captured = session.append("),
         f"{INTERRUPT} -k warm-numpy",
     ),
     Mutation(
@@ -334,7 +352,7 @@ MUTATIONS = [
     Mutation(
         "a refused chunk leaves its marks out",
         "marks are used up by a chunk that is refused",
-        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
+        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = self._counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
         f"{INTERRUPT} -k refused",
     ),
     Mutation(

@@ -42,6 +42,14 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None)
     return number
 
 
+def shown(value: Any) -> str:
+    """Return the repr of an object of the user's, or what stands for one that raises."""
+    try:
+        return repr(value)
+    except Exception:  # a message about one failure must not fail by another
+        return f"<{type(value).__name__}, whose repr raises>"
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return `" Did you mean 'action'?"` for a `name` that resembles a known one, else `""`."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

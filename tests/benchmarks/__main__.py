@@ -13,6 +13,7 @@ BENCHMARKS = {
     "record": "recording",
     "pending": "recording",
     "record_step": "steps",
+    "add": "steps",
     "small_chunks": "small",
     "ring": "ring",
     "loop": "loop",

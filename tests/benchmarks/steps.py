@@ -1,4 +1,4 @@
-"""`record_step()` against NumPy copies of the same arrays."""
+"""`record_step()` against NumPy copies of the same arrays, and `add()` of each field against it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +18,8 @@ CALLS, TURNS = 20, 5
 ROUNDS = 40
 ALLOWED = 0.08e-3
 """Seconds beside the copies."""
+MOST = 1.05
+"""What seven adds may take, in calls of `record_step()`; of JAX arrays."""
 
 
 def make_step(rng: np.random.Generator, envs: int, make: Callable[[np.ndarray], Any]) -> dict[str, Any]:
@@ -83,6 +85,49 @@ def _rows(envs: int, quick: bool) -> list[Row]:
     spread = Spread.of(times["new"].wall * 1e3)
     what = f"... the first {CALLS} steps of a new recorder, JAX"
     rows.append(Row(what, "", f"{spread.median:.3f} ms each", spread.text(3, " ms")))
+    return rows
+
+
+def _add(recorder: tl.Recorder, step: dict[str, Any]) -> None:
+    for name, value in step.items():
+        recorder.add(name, value)
+
+
+def _gathered(step: dict[str, Any], record: Callable[[tl.Recorder, dict[str, Any]], None]) -> Callable[[], Taken]:
+    """Return what times a way to record steps, per step, behind the first ones of a recording."""
+    recorder = tl.Recorder()
+
+    def record_all(count: int) -> None:
+        for _ in range(count):
+            record(recorder, step)
+        wait(recorder)
+
+    def turn() -> Taken:
+        recorder.reset()
+        record_all(3)
+        return taken(lambda: record_all(CALLS))
+
+    return lambda: _per_call(turn)
+
+
+def add(quick: bool) -> list[Row]:
+    """Measure `add()` of each field of a step against one `record_step()`, all environments at a time."""
+    rows = []
+    for envs in (256, 4096):
+        rng = np.random.default_rng(envs)
+        for home, make in (("JAX", jnp.asarray), ("NumPy", lambda x: x)):
+            step = make_step(rng, envs, make)
+            contenders = {"add": _gathered(step, _add), "step": _gathered(step, tl.Recorder.record_step)}
+            times = interleaved(contenders, 3 if quick else ROUNDS, warmup=2)
+            share = ratio(times["add"].wall, times["step"].wall)
+            busy = ratio(times["add"].processor, times["step"].processor)
+            raw = f"{milliseconds(times['add'].wall, 3)} to {milliseconds(times['step'].wall, 3)}"
+            what = f"`add()` of {len(step)} fields, {envs} envs, {home} arrays"
+            must, reached = (
+                (f"≤ {MOST} `record_step()`", max(share.median, busy.median) <= MOST) if home == "JAX" else ("", None)
+            )
+            text = f"{share.median:.2f} of it ({raw}); {busy.median:.2f} in processor time"
+            rows.append(Row(what, must, text, share.text(), reached))
     return rows
 
 

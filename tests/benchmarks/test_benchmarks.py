@@ -8,6 +8,7 @@ RECORDING = [
     "record",
     "pending",
     "record_step",
+    "add",
     "small_chunks",
     "ring",
     "loop",

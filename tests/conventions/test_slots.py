@@ -130,7 +130,7 @@ def test_a_chunk_of_something_else_is_refused_by_what_it_holds(name):
 @pytest.mark.parametrize("name", ["pgx", "envpool"])
 def test_a_chunk_without_flags_is_refused(name):
     assert {name, *NEEDED} <= set(NAMED)
-    with pytest.raises(ValueError, match="no flag marks the ends of episodes: .* the chunk has 'obs', 'position'"):
+    with pytest.raises(ValueError, match="no flag marks the ends of episodes: .* there are 'obs', 'position'"):
         record({"obs": ROWS, "position": ROWS}, name)
 
 

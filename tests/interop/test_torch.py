@@ -4,7 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from trajlab.integrations.managers.arrays import on_host, owned, owned_fields
+import trajlab as tl
+from trajlab.integrations.managers.arrays import on_host, owned_fields
+from trajlab.recorder.owned import owned
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.interop
@@ -34,6 +36,22 @@ def test_views_and_tensors_with_gradients():
     fields = owned_fields({"a/b": tensor[:, ::2], "c": {"d": tensor.T.T}}, 3)
     np.testing.assert_array_equal(fields["a"]["b"], [[0, 2], [4, 6], [8, 10]])
     np.testing.assert_array_equal(fields["c"]["d"], np.arange(12).reshape(3, 4))
+
+
+def test_tensors_are_added_to_a_recorder_as_they_are_now():
+    recorder = tl.Recorder()
+    obs, done = torch.zeros(3, requires_grad=True), torch.zeros(3, dtype=torch.bool)
+    for t in range(4):
+        with torch.no_grad():
+            obs.fill_(t)
+        recorder.add("obs", obs)
+        recorder.add("half", obs.to(torch.bfloat16))
+        recorder.add("done", done)
+        with torch.no_grad():
+            obs.fill_(-1)
+    ds = recorder.to_dataset()
+    for name in ("obs", "half"):
+        assert ds[name].values.tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_numbers_of_environments():

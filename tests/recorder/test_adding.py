@@ -40,6 +40,51 @@ def test_adds_of_all_environments_equal_record_step(xp):
     xr.testing.assert_identical(added.to_dataset().load(), stepped.to_dataset().load())
 
 
+OPTIONS = {
+    "function of a slot": {"convention": tl.Convention(done=lambda chunk: chunk["over"])},
+    "functions as fields": {"fields": {"place": "obs.position", "double": lambda chunk: chunk["action"] * 2}},
+    "some fields": {"fields": ["action"]},
+    "some environments": {"envs": [3, 1]},
+    "axes": {"num_envs": 4, "convention": tl.Convention(axes="(UN)T")},
+    "result": {"convention": tl.Convention(alignment="result")},
+}
+
+
+@HOMES
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_adds_equal_record_step_whatever_is_made_of_them(xp, options):
+    added, stepped = tl.Recorder(**options), tl.Recorder(**options)
+    name = "over" if options is OPTIONS["function of a slot"] else "done"
+    for t in range(6):
+        kind = jnp if t == 4 else np if t == 5 else xp  # arrays unlike those of the step before
+        step = {"obs": {"position": kind.asarray(OBS[t])}, "action": xp.asarray(ACTION[t]), name: xp.asarray(DONE[t])}
+        stepped.record_step(step)
+        for field, value in step.items():
+            added.add(field, value)
+    xr.testing.assert_identical(added.to_dataset().load(), stepped.to_dataset().load())
+
+
+def test_a_numpy_array_is_copied_once_into_the_log():
+    recorder = tl.Recorder()
+    for t in range(3):
+        recorder.add("done", np.zeros(4, bool))
+        recorder.add("obs", OBS[t])
+    recorder.add("done", np.zeros(4, bool))
+    added = recorder._adding._gathered.whole["done"]
+    assert any(np.shares_memory(added, array) for block in recorder._session.log.blocks for array in block.host)
+
+
+def test_arrays_just_like_the_last_ones_are_not_checked_again(monkeypatch):
+    recorder = tl.Recorder()
+    checked = []
+    for t in range(4):
+        recorder.add("obs", jnp.asarray(OBS[t]))
+        recorder.add("done", jnp.asarray(DONE[t]))
+        monkeypatch.setattr(recorder, "_take", lambda *args, **kwargs: checked.append(args)) if t == 1 else None
+    assert not checked
+    assert recorder.num_recorded_steps == 4
+
+
 @HOMES
 @pytest.mark.parametrize("how", ["ids", "slice", "mask", "mixed"])
 def test_adds_of_some_environments_share_steps(xp, how):
@@ -59,6 +104,87 @@ def test_adds_of_some_environments_share_steps(xp, how):
         assert cells(ds, "obs", env) == OBS[:, env].tolist()
         assert cells(ds, "action", env) == ACTION[:, env].tolist()
         assert cells(ds, "done", env) == DONE[:, env].tolist()
+
+
+class Reference:
+    """What `add` means, one environment at a time."""
+
+    def __init__(self, num_envs, missing):
+        self.missing = missing
+        self.steps = [[] for _ in range(num_envs)]
+        self.open = [{} for _ in range(num_envs)]
+
+    def add(self, name, values, envs):
+        for value, env in zip(values, envs, strict=True):
+            if name in self.open[env]:
+                self.finish([env])
+            self.open[env][name] = value
+
+    def finish(self, envs):
+        for env in envs:
+            if self.open[env]:
+                self.steps[env].append(self.missing | self.open[env])
+                self.open[env] = {}
+
+
+@pytest.mark.parametrize("home", ["numpy", "jax", "mixed"])
+@pytest.mark.parametrize("seed", range(6))
+def test_every_environment_makes_the_steps_that_it_was_given(home, seed):
+    rng, num_envs, recorder = np.random.default_rng(seed), 3, tl.Recorder(num_envs=3)
+    dtypes = {"obs": np.float32, "action": np.int32, "done": np.bool_}
+    on_device = {name: home == "jax" or (home == "mixed" and name == "action") for name in dtypes}
+    reference = Reference(num_envs, {"obs": None, "action": -(2**31), "done": False})
+    everyone, number = np.arange(num_envs), 0
+    buffers = {name: np.zeros(num_envs, dtype) for name, dtype in dtypes.items()}
+
+    def draw(name, envs):
+        """Return values that no other step has, in a buffer that the next call overwrites."""
+        nonlocal number
+        number += 1
+        values = buffers[name][: len(envs)]
+        values[:] = rng.random(len(envs)) < 0.2 if name == "done" else 10 * number + envs
+        return jnp.array(values) if on_device[name] else values
+
+    def add(name, envs):
+        values = draw(name, envs)
+        reference.add(name, values.tolist(), envs)
+        recorder.add(name, values, envs=None if envs is everyone else envs)
+
+    def add_whole_steps():
+        for name in rng.permutation([*dtypes] * 3):
+            add(name, everyone)
+
+    def add_parts():
+        for name in rng.permutation([*dtypes] * 2):
+            add(name, rng.permutation(num_envs)[: rng.integers(1, num_envs + 1)])
+
+    def mark():
+        envs = rng.permutation(num_envs)[: rng.integers(1, num_envs)]
+        reference.finish(envs)
+        recorder.mark_gap(envs)
+
+    def record_step():
+        step = {name: draw(name, everyone) for name in dtypes}
+        reference.finish(everyone)
+        for name, values in step.items():
+            reference.add(name, values.tolist(), everyone)
+        reference.finish(everyone)
+        recorder.record_step(step)
+
+    def read():
+        reference.finish(everyone)
+        recorder.to_dataset()
+
+    for name in dtypes:
+        add(name, everyone)
+    for act in rng.choice([add_whole_steps, add_whole_steps, add_parts, mark, record_step, read], 40):
+        act()
+    read()
+    ds = recorder.to_dataset().load()
+    for env, steps in enumerate(reference.steps):
+        for name in dtypes:
+            got = [None if value != value else value for value in cells(ds, name, env)]
+            assert got == [step[name] for step in steps]
 
 
 @HOMES
@@ -209,6 +335,25 @@ def test_a_step_that_is_refused_is_dropped():
     assert recorder.to_dataset()["obs"].values.tolist() == [[1.0]] * 3
 
 
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"obs": np.zeros(3)}, "no flag marks the ends of episodes: looked for .*; there are 'obs'"),
+        ({"obs": np.zeros(3), "done": np.array(["a"] * 3)}, "the step was not recorded: the flag 'done' has dtype <U1"),
+        ({"done": np.zeros(0, bool)}, "the step is empty"),
+        ({"done": np.zeros(3, bool), "obs": np.zeros(3), "next_obs": np.zeros((3, 2))}, "the step was not recorded"),
+    ],
+    ids=["no flag", "dtype of a flag", "no environments", "next observation"],
+)
+def test_what_only_the_whole_step_tells_is_said_of_the_step(fields, match):
+    recorder = tl.Recorder()
+    for name, value in fields.items():
+        recorder.add(name, value)
+    with pytest.raises(ValueError, match=match) as caught:
+        recorder.to_dataset()
+    assert "the chunk" not in str(caught.value)
+
+
 def test_a_donated_array_is_told():
     obs = jnp.zeros(3)
     one = tl.Recorder()
@@ -219,6 +364,21 @@ def test_a_donated_array_is_told():
         one.add("obs", obs)
     with pytest.raises(ValueError, match="the array of 'obs' has been deleted or donated"):
         one.close()
+
+
+def test_an_array_donated_before_its_step_is_recorded_drops_that_step():
+    recorder = tl.Recorder()
+    for t in range(3):
+        recorder.add("obs", jnp.asarray(OBS[t]))
+        recorder.add("done", jnp.asarray(DONE[t]))
+    obs = jnp.asarray(OBS[3])
+    recorder.add("obs", obs)
+    obs.delete()
+    with pytest.raises(ValueError, match="the array of 'obs' has been deleted or donated"):
+        recorder.add("done", jnp.asarray(DONE[3]))
+    recorder.add("obs", jnp.asarray(OBS[4]))
+    recorder.add("done", jnp.asarray(DONE[4]))
+    assert cells(recorder.to_dataset(), "obs", 1) == OBS[[0, 1, 2, 4], 1].tolist()
 
 
 def test_disabled_closed_and_reset():

@@ -179,6 +179,39 @@ def test_one_that_fails_at_the_end_does_not_keep_others_from_closing():
     assert last.closed == 1
 
 
+def test_one_that_fails_is_reported_even_if_its_repr_fails_too():
+    class Nameless(Failing):
+        def __repr__(self):
+            raise AttributeError("not yet made")
+
+    recorder = tl.Recorder(consumers=[Nameless()])
+    recorder.record(make_chunk(range(5)))
+    with pytest.warns(UserWarning, match=r"(?s)the consumer <Nameless, whose repr raises> failed.*the disk is full"):
+        recorder.record(make_chunk(range(5, 10)))
+    assert recorder.num_recorded_steps == 10
+
+
+def test_one_consumer_fills_from_one_open_recorder():
+    consumer = Batches()
+    first = tl.Recorder(consumers=[Batches(), consumer])
+    with pytest.raises(
+        ValueError, match=r"Batches object .*another Recorder still fills.* close\(\) the other Recorder"
+    ):
+        tl.Recorder(consumers=[consumer])
+    first.record(make_chunk(range(5)))
+    assert len(consumer.batches) == 1
+    first.close()
+    with pytest.raises(ValueError, match="max_episodes=0"):
+        tl.Recorder(max_episodes=0, consumers=[consumer])
+    second = tl.Recorder(consumers=[consumer])
+    second.record(make_chunk(range(5)))
+    assert len(consumer.batches) == 2
+    del second
+    gc.collect()
+    tl.Recorder(consumers=[consumer]).close()
+    assert consumer.closed == 3
+
+
 def test_an_interrupt_is_passed_on_and_the_others_get_the_batch_later():
     class Interrupted(tl.Consumer):
         calls = 0

@@ -175,6 +175,23 @@ def test_buffer():
     assert_same(tl.to_dataset(buffer, episode_fields=when), tl.to_dataset(buffer), when)
 
 
+@pytest.mark.parametrize("shape", [(), (2,)], ids=str)
+def test_a_whole_number_that_is_missing_is_shown_as_such_in_the_table(shape):
+    recorder = tl.Recorder(num_envs=3, episode_fields={"seed": "first", "level": "first"})
+    recorder.add("obs", np.zeros(3))
+    recorder.add("done", np.zeros(3, bool))
+    recorder.add("level", np.int8([1, 2, 3]))
+    recorder.add("seed", np.full((2, *shape), 2**53 + 1), envs=[0, 2])
+    ds = recorder.to_dataset()
+    table = tl.episode_table(ds)
+    for name in ["seed[0]", "seed[1]"] if shape else ["seed"]:
+        assert table[name].dtype == "Int64"
+        assert table[name].isna().tolist() == [False, True, False]
+        assert table[name].dropna().tolist() == [2**53 + 1] * 2
+    assert table["level"].dtype == np.int8
+    assert ds["seed"].dtype == np.int64
+
+
 @pytest.mark.parametrize("form", ["together", "apart"])
 def test_the_last_value_of_an_agent_is_that_of_its_own_last_transition(form):
     done = np.zeros((6, 1, 2), bool)

@@ -198,11 +198,11 @@ STEPS = {
     "more indices than entries": ([0, 1, 2], 2, ValueError, r"'t\w+' has 2 entries for the 3 environments of envs="),
     "fewer indices than entries": ([0], 2, ValueError, r"'t\w+' has 2 entries for the 1 environments of envs="),
     "a mask of another number": (np.ones(4, bool), 3, ValueError, r"envs is a mask of shape \(4,\); expected \(3,\), one entry per environment"),
-    "a mask with few entries": (np.array([True, True, False]), 2, ValueError, "this chunk has 2 environments, the first one had 3"),
-    "a list as a mask with few entries": ([True, True, False], 2, ValueError, "this chunk has 2 environments, the first one had 3"),
+    "a mask with few entries": (np.array([True, True, False]), 2, ValueError, "this step has 2 environments, the first one had 3"),
+    "a list as a mask with few entries": ([True, True, False], 2, ValueError, "this step has 2 environments, the first one had 3"),
     "fractions": ([0.5, 1.0], 2, TypeError, "expected environment numbers, a slice or a bool mask"),
     "a slice of another length": (slice(0, 2), 3, ValueError, r"'t\w+' has 3 entries for the 2 environments of envs="),
-    "none given": (None, 2, ValueError, "this chunk has 2 environments, the first one had 3"),
+    "none given": (None, 2, ValueError, "this step has 2 environments, the first one had 3"),
 }  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def test_steps_and_chunks_of_another_number_than_num_envs_are_refused():
     recorder = tl.Recorder(num_envs=4)
     with pytest.raises(ValueError, match="the chunk has 3 environments; expected num_envs=4"):
         recorder.record(chunk())
-    with pytest.raises(ValueError, match="the chunk has 3 environments; expected num_envs=4"):
+    with pytest.raises(ValueError, match="the step has 3 environments; expected num_envs=4"):
         recorder.record_step(make_step(0))
     assert recorder.num_recorded_steps == 0
 

@@ -418,3 +418,40 @@ def test_a_refused_chunk_changes_nothing(name, home):
             recorder.record(good, mask=np.ones((2, 2), bool))
         assert recorder._counters == before
     xr.testing.assert_identical(case.finish(recorder, home), clean(name, home, is_lost=True))
+
+
+# Fields added one by one ---------------------------------------------------------------------------------------
+
+
+def add_step(recorder: tl.Recorder, number: int, home: str) -> None:
+    """Add the fields of a step that says its number in each of them."""
+    for name, dtype in (("obs", np.float32), ("serial", np.int32), ("done", np.bool_)):
+        values = np.full(3, 0 if name == "done" else number, dtype)
+        is_numpy = home == "numpy" or (home == "mixed" and name == "serial")
+        recorder.add(name, values if is_numpy else jnp.asarray(values))
+
+
+@pytest.mark.parametrize("home", ["numpy", "jax", "mixed"])
+def test_interrupted_adds_lose_at_most_their_step(home: str) -> None:
+    before = 3
+
+    def start() -> tl.Recorder:
+        recorder = tl.Recorder()
+        for number in range(before):
+            add_step(recorder, number, home)
+        return recorder
+
+    recorder = start()
+    for at in places_to_try(functools.partial(add_step, recorder, before, home))[::2]:
+        recorder = start()
+        assert Tracer(at).run(functools.partial(add_step, recorder, before, home))
+        for number in range(before + 1, before + 4):
+            add_step(recorder, number, home)
+        ds = recorder.to_dataset()
+        serial, obs = ds["serial"].values, ds["obs"].values
+        whole = (serial >= 0) & ~np.isnan(obs)
+        np.testing.assert_array_equal(serial[whole], obs[whole])
+        for own in serial:
+            numbers = own[own >= 0].tolist()
+            assert numbers == sorted(set(numbers))
+            assert {*range(before), *range(before + 1, before + 4)} <= set(numbers)

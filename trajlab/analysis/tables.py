@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,10 @@ from trajlab.dataset.flat import read_flat
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.errors import warn_user
 from trajlab.names import RETURN
+from trajlab.padding import padding_value
+
+Column = Any
+"""What pandas makes a column of: an array of NumPy's or of its own."""
 
 
 def episode_table(ds: xr.Dataset) -> pd.DataFrame:
@@ -42,8 +47,9 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
         ...); where there is a reward, ``return``, as `returns` gives it without a discount, float64
         (``return[x]`` for each component of one that has several); and variables over `episode` alone, one of
         that very name with a trailing underscore, with a column for each of up to 64 components of those that
-        `episode_fields` made. The length of an episode that is not `complete` is a lower
-        bound, and its return is not the whole one.
+        `episode_fields` made. Where an episode has no such value, as a `seed` that was not given, a column of
+        signed integers shows ``<NA>`` (dtype ``Int64`` and the like). The length of an episode that is not
+        `complete` is a lower bound, and its return is not the whole one.
 
     Raises
     ------
@@ -71,24 +77,35 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     computed = return_columns(ds)
     added = [name for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)]
     called = _free_columns([*map(str, known), *map(str, coords), *map(str, added)], set(computed))
-    columns: dict[str, np.ndarray] = {
+    columns: dict[str, Column] = {
         called[str(name)]: ds[name].values for name in [*known, *(name for name in coords if name not in known)]
     }
     columns |= computed
-    columns |= {called[str(name)]: ds[name].values for name in added}
+    columns |= {called[str(name)]: _shown(ds.variables[name], ds[name].values) for name in added}
     columns |= _component_values(ds)
     return pd.DataFrame(columns, index=pd.Index(ds[names.EPISODE].values, name=names.EPISODE))
 
 
-def _component_values(ds: xr.Dataset) -> dict[str, np.ndarray]:
+def _shown(variable: xr.Variable, values: np.ndarray) -> Column:
+    """Return a column (episode,) of a recorded field, with ``<NA>`` where padding says that an integer is missing."""
+    if is_episode_field(variable) and values.dtype.kind == "i":
+        missing = values == padding_value(values.dtype)
+        if missing.any():
+            return pd.arrays.IntegerArray(np.array(values), missing)
+    return values
+
+
+def _component_values(ds: xr.Dataset) -> dict[str, Column]:
     """Return the components of recorded fields with several values per episode, as the one of each agent."""
-    columns: dict[str, np.ndarray] = {}
+    columns: dict[str, Column] = {}
     for name in map(str, ds.data_vars):
         variable = ds.variables[name]
         count = int(np.prod(variable.shape[1:], dtype=np.int64))
         if is_episode_field(variable) and variable.dims[:1] == (names.EPISODE,) and variable.ndim > 1:
             values = variable.values.reshape(len(variable), count) if count <= MAX_COMPONENTS else None
-            columns |= {} if values is None else dict(zip(component_labels(ds, name), values.T, strict=True))
+            if values is not None:
+                shown = [_shown(variable, component) for component in values.T]
+                columns |= dict(zip(component_labels(ds, name), shown, strict=True))
     return columns
 
 

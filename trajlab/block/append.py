@@ -170,7 +170,9 @@ def host_append(
 
 
 def _write_host(array: np.ndarray, row: int, rows: np.ndarray, chunk: Chunk) -> None:
-    if chunk.places is None:
+    if chunk.places is None and len(rows) == 1:
+        array[row] = rows[0]  # where it lies there already, NumPy sees that and copies nothing
+    elif chunk.places is None:
         array[row : row + len(rows)] = rows
     else:
         array[row + chunk.rows, chunk.places] = rows[0]

@@ -281,6 +281,17 @@ class Log:
         self._compiled.add(signature)
         return flags
 
+    def room(self, rows: int) -> list[np.ndarray]:
+        """Return the memory (width, ...) of each host array in the row behind the first `rows`, which is to be next.
+
+        Empty where a mesh is set, under which no block may be made.
+        """
+        if not jax.sharding.get_abstract_mesh().empty:
+            return []
+        block = self._block_for(rows, 1)
+        row = rows - block.start
+        return [array[row] for array in block.host]
+
     def has_room(self, rows: int) -> bool:
         """Say whether the block that holds the last of the first `rows` rows takes one more."""
         block = self._open_block(rows)

@@ -1,6 +1,7 @@
 """The user's convention: which field plays which role, and what the rows after an end are."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -168,6 +169,12 @@ class Convention:
             return sources
         place = sources.index("auto")
         return (*sources[:place], *STANDARD_NAMES[slot], None, *sources[place + 1 :])
+
+    @functools.cached_property
+    def takes_leaves(self) -> bool:
+        """Whether leaves of the chunk fill all slots just as they come: none is computed, joined or reshaped."""
+        is_computed = any(callable(source) for slot in STANDARD_NAMES for source in self.sources(slot))
+        return not (is_computed or self.agents or "(" in self.axes)
 
     def origin(self, setting: str) -> str:
         """Say who decided on a setting that is not "auto": "given" by the user, or by a named convention."""

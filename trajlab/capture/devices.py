@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 
 
 def devices_of(arrays: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -47,5 +48,7 @@ def _devices_text(devices: tuple[Any, ...]) -> str:
 def check_not_deleted(arrays: Mapping[str, Any]) -> None:
     """Raise ValueError where one of the arrays, by name, has been deleted or donated; traced ones cannot have been."""
     for name, leaf in arrays.items():
-        if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer) and leaf.is_deleted():
+        if isinstance(leaf, (np.ndarray, jax.core.Tracer)):
+            continue
+        if isinstance(leaf, jax.Array) and leaf.is_deleted():
             raise ValueError(f"the array of {name!r} has been deleted or donated; record it before it is donated")

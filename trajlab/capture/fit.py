@@ -1,6 +1,7 @@
 """The check that a chunk fits the plan, before anything of it is stored."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -26,6 +27,7 @@ class Fit:
     def __init__(self, plan: Plan) -> None:
         """Check chunks against `plan`."""
         self.plan = plan
+        self._sources = plan.used_sources()
         self._positions: dict[Any, list[int]] = {}
         self._fitting: set[Any] = set()
         self._devices: tuple[Any, ...] = ()
@@ -38,13 +40,15 @@ class Fit:
         positions = self._positions.get(sources.structure)
         if positions is None:
             self._check_field_set(sources)
-            positions = self._positions[sources.structure] = [
-                sources.names.index(name) for name in self.plan.used_sources()
-            ]
+            positions = self._positions[sources.structure] = [sources.names.index(name) for name in self._sources]
         return [sources.leaves[i] for i in positions]
 
+    def leaves_by_name(self, arrays: Mapping[str, Any]) -> list[Any]:
+        """Return what `leaves_of` does, of arrays by their sources, which must all be there."""
+        return [arrays[name] for name in self._sources]
+
     def _check_field_set(self, sources: Sources) -> None:
-        missing = [name for name in self.plan.used_sources() if name not in sources.names]
+        missing = [name for name in self._sources if name not in sources.names]
         if missing:
             text = ", ".join(map(repr, dict.fromkeys(missing)))
             raise ValueError(f"missing from this chunk: {text}; every chunk must hold the fields of the first one")
@@ -67,15 +71,19 @@ class Fit:
         signature = (
             is_step,
             part,
-            None if mask is None else _kind(mask),
-            *[_kind(leaf) for leaf in leaves],
+            None if mask is None else kind_of(mask),
+            *[kind_of(leaf) for leaf in leaves],
         )
         if signature not in self._fitting:
             self._check_all(leaves, mask, is_step, part)
             self._fitting.add(signature)
         if not self.plan.device_only:
-            check_not_deleted(dict(zip(self.plan.used_sources(), leaves, strict=True)))
+            self.check_there(leaves)
         return self._rows(leaves, is_step), signature
+
+    def check_there(self, leaves: list[Any]) -> None:
+        """Raise ValueError where an array has been deleted: all that `check` does for arrays just like checked ones."""
+        check_not_deleted(dict(zip(self._sources, leaves, strict=True)))
 
     def _rows(self, leaves: list[Any], is_step: bool) -> int:
         if is_step:
@@ -89,7 +97,7 @@ class Fit:
                 "record() was called inside a function that JAX traces (jit, scan, vmap); return the chunk from it "
                 "and record that, or carry a buffer through it: init_buffer() and append()"
             )
-        axes = self.plan.roles.axes
+        axes, what = self.plan.roles.axes, "step" if is_step else "chunk"
         axes = step_axes(axes) if is_step else axes
         sizes = dict(self.plan.layout.sizes)
         if part is not None:
@@ -103,7 +111,7 @@ class Fit:
         for letter, got in zip(axes, flag.shape, strict=True):
             if letter in sizes and got != sizes[letter] and part is None:
                 raise ValueError(
-                    f"this chunk has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
+                    f"this {what} has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
                     "their number is fixed. Record the others apart"
                 )
             if letter == "N" and part is not None and got != part:
@@ -112,11 +120,11 @@ class Fit:
                     "give arrays of just these, or a bool mask as envs="
                 )
         if 0 in flag.shape and part is None:
-            raise ValueError(f"the chunk is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
+            raise ValueError(f"the {what} is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
         lead = tuple(flag.shape)
         problems = [
             f"{name!r} is a masked array; give its mask as mask= and its data as the field"
-            for name, array in zip([*self.plan.used_sources(), "mask"], [*leaves, mask], strict=True)
+            for name, array in zip([*self._sources, "mask"], [*leaves, mask], strict=True)
             if isinstance(array, np.ma.MaskedArray)
         ]
         for leaf, field in zip(leaves, self.plan.layout.fields, strict=False):
@@ -136,12 +144,12 @@ class Fit:
             on_device = self._on_device(leaves, mask)
             self._devices = self._devices or devices_of(on_device)
             problems += placement_problems(on_device, self._devices)
-        raise_all(problems, "the chunk was not recorded")
+        raise_all(problems, f"the {what} was not recorded")
 
     def _on_device(self, leaves: list[Any], mask: Any) -> dict[str, Any]:
         """Return by name the arrays of a chunk that are to be written on the device."""
         layout = self.plan.layout
-        pairs = zip(self.plan.used_sources(), leaves, [field.home for field in layout.fields], strict=False)
+        pairs = zip(self._sources, leaves, [field.home for field in layout.fields], strict=False)
         arrays = {name: leaf for name, leaf, home in pairs if home == "device"}
         if layout.flags_home == "device":
             arrays |= dict(zip(self.plan.flag_sources(), leaves[len(layout.fields) :], strict=True)) | {"mask": mask}
@@ -168,8 +176,8 @@ class Fit:
         return out
 
 
-def _kind(array: Any) -> tuple[Any, ...]:
+def kind_of(array: Any) -> tuple[Any, ...]:
     """Return all by which JAX tells apart arguments that it compiles for; of a NumPy array shape and dtype."""
-    if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer):
-        return array.aval, array.sharding, array.committed
-    return type(array), array.shape, array.dtype
+    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):
+        return type(array), array.shape, array.dtype
+    return array.aval, array.sharding, array.committed

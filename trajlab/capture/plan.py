@@ -62,7 +62,7 @@ class Plan:
         roles.check_globs([*sources.names, *self.chosen])
         by_name = dict(zip(sources.names, sources.leaves, strict=True))
         letters = step_axes(roles.axes)
-        lead = letters if is_step else roles.axes
+        lead, what = (letters, "step") if is_step else (roles.axes, "chunk")
         if is_partial:
             if num_envs is None or letters != "N":
                 raise ValueError(
@@ -72,7 +72,7 @@ class Plan:
             lead = "N"
             sizes: tuple[tuple[str, int], ...] = (("N", num_envs),)
         else:
-            sizes = self._sizes_of(by_name, lead, letters, num_envs)
+            sizes = self._sizes_of(by_name, lead, letters, num_envs, what)
         stored = tuple(
             self._field(name, source, by_name[source], len(lead), sources.agent_of.get(source, ""))
             for name, source in self.chosen.items()
@@ -83,7 +83,7 @@ class Plan:
         columns = None if envs is None else tuple(sorted(env_columns(envs, total, "envs").tolist()))
         if columns is not None and not columns:
             raise ValueError(f"envs={envs!r}: envs selects none of the {total} environments; leave it out for all")
-        self._check_counterparts(stored)
+        self._check_counterparts(stored, what)
         self.layout = Layout(stored, self.flag_slots, home, roles.axes, sizes, columns)
         self.same_dims = {
             self._name_of(twin): self._name_of(leaf)
@@ -108,7 +108,7 @@ class Plan:
         narrow.layout = dataclasses.replace(layout, sizes=(("N", width),))
         return narrow
 
-    def _check_counterparts(self, stored: tuple[Field, ...]) -> None:
+    def _check_counterparts(self, stored: tuple[Field, ...], what: str) -> None:
         """Raise ValueError when a next or final observation is not of the observation's shape and dtype."""
         by_source = {field.source: field for field in stored}
         problems = []
@@ -121,7 +121,7 @@ class Plan:
                         f"{field.source!r} has cells of shape {field.shape} and dtype {field.dtype}; expected those "
                         f"of {leaf!r}, {own.shape} and {own.dtype}, or Convention({slot}=None)"
                     )
-        raise_all(problems, "the chunk was not recorded")
+        raise_all(problems, f"the {what} was not recorded")
 
     def _name_of(self, source: str) -> str:
         return next((name for name, chosen in self.chosen.items() if chosen == source), "")
@@ -149,7 +149,7 @@ class Plan:
         return chosen
 
     def _sizes_of(
-        self, by_name: Mapping[str, Any], lead: str, letters: str, num_envs: int | None
+        self, by_name: Mapping[str, Any], lead: str, letters: str, num_envs: int | None, what: str
     ) -> tuple[tuple[str, int], ...]:
         """Return the sizes of the environments' axes, by the first flag's shape."""
         flag = self.flag_sources()[0]
@@ -162,7 +162,7 @@ class Plan:
         sizes = tuple((letter, shape[lead.index(letter)]) for letter in letters)
         total = math.prod(size for _, size in sizes)
         if num_envs is not None and total != num_envs:
-            raise ValueError(f"the chunk has {total} environments; expected num_envs={num_envs}")
+            raise ValueError(f"the {what} has {total} environments; expected num_envs={num_envs}")
         return sizes
 
     def _home(self, leaf: Any) -> Home:

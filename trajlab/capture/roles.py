@@ -195,6 +195,6 @@ def _check_flags(slots: Mapping[str, tuple[str, ...]], names: Sequence[str]) -> 
         else:
             likely = next((hint for slot in FLAG_SLOTS if (hint := did_you_mean(slot, others))), "")
         raise ValueError(
-            f"no flag marks the ends of episodes: looked for {looked}; the chunk has "
+            f"no flag marks the ends of episodes: looked for {looked}; there are "
             f"{', '.join(map(repr, names))}.{likely} Name it: convention=Convention(done='path.to.flag')"
         )

@@ -60,6 +60,8 @@ def find_sources(
     `num_envs` is needed only where the environments were flattened into one axis together with updates. `is_step` and
     `is_partial` tell of arrays of one step, and of only some environments.
     """
+    if are_leaves(convention, fields):
+        return Sources(*merge_extra(chunk, extra), {}, {})
     sources = _by_name(chunk, extra, convention, fields)
     if not convention.agents and "(" not in convention.axes:
         return sources
@@ -67,6 +69,11 @@ def find_sources(
     groups = axes_of_call(axes, is_step=is_step, is_partial=is_partial)
     check_sizes(axes, groups, (AGENTS if convention.agents else "") + ("" if num_envs is None else "N"))
     return _in_plain_form(sources, convention, groups, None if is_partial else num_envs)
+
+
+def are_leaves(convention: Convention, fields: Fields) -> bool:
+    """Say whether all arrays are leaves of the chunk just as they come: none is computed, joined or reshaped."""
+    return convention.takes_leaves and not (isinstance(fields, Mapping) and any(map(callable, fields.values())))
 
 
 def plain_mask(mask: Any, convention: Convention, num_envs: int | None) -> Any:

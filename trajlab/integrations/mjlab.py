@@ -8,9 +8,10 @@ chosen from is kept from the end of the step before.
 import functools
 from typing import Any
 
-from trajlab.integrations.managers.arrays import Fields, merged, owned
+from trajlab.integrations.managers.arrays import Fields, merged
 from trajlab.integrations.managers.shared import SharedRecorder
 from trajlab.integrations.managers.term import StepTerm
+from trajlab.recorder.owned import owned
 
 __all__ = ["RecordEpisodes", "SharedRecorder"]  # noqa: F822
 

@@ -1,6 +1,7 @@
 """Gathering a step whose fields come one by one, each for all environments or for some."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -12,52 +13,47 @@ from trajlab.capture.envs import env_columns
 from trajlab.capture.tree import under
 from trajlab.errors import did_you_mean
 from trajlab.recorder.calls import as_array
-from trajlab.recorder.values import Template, assembled, owned_leaves
+from trajlab.recorder.pieces import Piece, are_complete, common, is_same
+from trajlab.recorder.values import Like, Template, assembled, owned_leaves
 
-Write = Callable[[Mapping[str, Any], Any, int | None], None]
-"""Records a step, given its arrays by name, the environments as `Recorder.record_step` takes them, the iteration."""
+Write = Callable[[Mapping[str, Any], Any, int | None], Any]
+"""Records a step, given its arrays by name, the environments as `Recorder.record_step` takes them, the iteration.
 
+Returns the arrays' signature, where another step of arrays just like these may be recorded by it.
+"""
 
-class Piece(NamedTuple):
-    """What one call added of a field.
-
-    Attributes
-    ----------
-    value : array (N, ...) or (k, ...)
-    envs : array (k,) int64 or None
-        The environments that it is of; None for all.
-    places : array (k,) int64 or None
-        Where in `value` each of them stands; None where `value` has just these, in order.
-    is_whole : bool
-        Whether `value` has an entry for each environment.
-    """
-
-    value: Any
-    envs: np.ndarray | None
-    places: np.ndarray | None
-    is_whole: bool
-
-    def without(self, envs: np.ndarray) -> "Piece | None":
-        """Return the piece without some environments, None where nothing is left."""
-        own = np.arange(len(self.value)) if self.envs is None else self.envs
-        places = np.arange(len(own)) if self.places is None else self.places
-        left = ~np.isin(own, envs)
-        return self._replace(envs=own[left], places=places[left]) if left.any() else None
-
-    def has_all(self, envs: np.ndarray | None) -> bool:
-        """Say whether the piece is of all these environments."""
-        return self.envs is None or (envs is not None and bool(np.isin(envs, self.envs).all()))
-
-    def of(self, envs: np.ndarray | None) -> bool:
-        """Say whether the piece is of some of these environments."""
-        return self.envs is None or envs is None or bool(np.isin(self.envs, envs).any())
+Rooms = Callable[[], Mapping[str, np.ndarray]]
+"""Finds the memory of the next row, by field."""
 
 
 class Gathered(NamedTuple):
-    """The step that is being gathered; replaced as a whole."""
+    """The step that is being gathered; replaced as a whole, but for `whole`, to which fields are added one at a time.
 
+    Attributes
+    ----------
+    whole : dict of str to array (N, ...)
+        Fields of all environments, just like those of the last step of these; as long as there are no others.
+    pieces : mapping of str to tuple of Piece
+        Else everything.
+    iteration : int or None
+    rooms : mapping of str to NumPy array (N, ...)
+        Where NumPy values of `whole` go: the next row of the log, as long as nothing else is written there.
+    """
+
+    whole: dict[str, Any]
     pieces: Mapping[str, tuple[Piece, ...]]
     iteration: int | None
+    rooms: Mapping[str, np.ndarray] = MappingProxyType({})
+
+
+_NOTHING = Gathered({}, {}, None)
+
+
+class Known(NamedTuple):
+    """What the arrays of a step of all environments were, by name, and the signature that recording them gave."""
+
+    likes: Mapping[str, Like]
+    signature: Any
 
 
 class Adding:
@@ -68,15 +64,55 @@ class Adding:
 
     def __init__(self, convention: Convention) -> None:
         """Start with nothing."""
-        self._gathered = Gathered({}, None)
+        self._gathered = _NOTHING
         self._templates: dict[str, Template] = {}
         self._is_fixed = False
+        self._known = Known({}, None)
         self._flags = [path for slot in FLAG_SLOTS for path in convention.sources(slot) if isinstance(path, str)]
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is gathered."""
-        return not self._gathered.pieces
+        return not (self._gathered.whole or self._gathered.pieces)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a step of all environments waits that has every field of the first one."""
+        return 0 < len(self._gathered.whole) == len(self._templates)
+
+    def put(self, field: Any, value: Any, iteration: int | None, find_rooms: Rooms) -> bool:
+        """Add a field of all environments to a step of such; say whether it was added.
+
+        It is left to `add` where there is more to be looked at: no first step yet, a step of some environments under
+        way, another iteration, an array unlike that of the last step.
+        """
+        whole, pieces, own, rooms = self._gathered
+        like = self._known.likes.get(field) if isinstance(field, str) else None
+        if like is None or pieces or field in whole or not like.fits(value):
+            return False
+        if not (iteration is None or own is None or iteration == own):
+            return False
+        rooms = rooms if whole else find_rooms()
+        if not like.on_device:
+            value = _copied(value, rooms.get(field))
+        if whole and iteration in (None, own):
+            whole[field] = value
+        else:
+            self._gathered = Gathered({**whole, field: value}, {}, own if iteration is None else iteration, rooms)
+        return True
+
+    def taken(self) -> tuple[dict[str, Any], int | None, Any]:
+        """Return the step that is complete, its iteration, and its signature; it is no longer gathered."""
+        gathered, self._gathered = self._gathered, _NOTHING
+        return gathered.whole, gathered.iteration, self._known.signature
+
+    def _as_pieces(self) -> None:
+        """Let fields that are to be told apart by environments be pieces, none of which lies in the log."""
+        whole, _, iteration, rooms = self._gathered
+        if whole:
+            own = {name: np.array(value) if value is rooms.get(name) else value for name, value in whole.items()}
+            pieces = {name: (Piece(value, None, None, True),) for name, value in own.items()}
+            self._gathered = Gathered({}, pieces, iteration)
 
     def _num_envs(self, value: Any, envs: Any) -> int:
         """Return the number of environments, which no step has said yet: that of what was added before, or is now."""
@@ -113,29 +149,37 @@ class Adding:
             envs = as_array(envs)
             is_whole = getattr(envs, "dtype", None) == np.dtype(bool)
             envs = env_columns(envs, num_envs, "envs")
-        template = self._templates.get(field)
-        if envs is None and template is not None and template.is_like(value):
-            values = {field: value}
-        else:
-            values = owned_leaves(field, value)
-            for name, leaf in values.items():
-                self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
+        values = owned_leaves(field, value)
+        for name, leaf in values.items():
+            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
         if not (iteration is None or self._gathered.iteration in (None, iteration)):
             self.write_out(None, write)
+        if not self._are_known(values, envs) or any(name in self._gathered.whole for name in values):
+            self._as_pieces()
         if again := [one for name in values for one in self._gathered.pieces.get(name, ()) if one.of(envs)]:
-            self.write_out(_common(again, envs), write)
+            self.write_out(common(again, envs), write)
         for name, leaf in values.items():
             if name not in self._templates:
                 self._templates[name] = Template.of(leaf, num_envs, is_flag=self._is_flag(name))
         if envs is not None and not len(envs):
             return
-        pieces, before = dict(self._gathered.pieces), self._gathered.iteration
+        whole, given, before, rooms = self._gathered
+        iteration = before if iteration is None else iteration
+        if not given and self._are_known(values, envs):
+            self._gathered = Gathered({**whole, **values}, given, iteration, rooms)
+            return
+        pieces = dict(given)
         for name, leaf in values.items():
             piece = Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None)
             pieces[name] = (*pieces.get(name, ()), piece)
-        self._gathered = Gathered(pieces, before if iteration is None else iteration)
-        if self._is_fixed and len(pieces) == len(self._templates) and _are_complete(pieces, envs):
+        self._gathered = Gathered({}, pieces, iteration)
+        if self._is_fixed and len(pieces) == len(self._templates) and are_complete(pieces, envs):
             self.write_out(envs, write)
+
+    def _are_known(self, values: Mapping[str, Any], envs: np.ndarray | None) -> bool:
+        """Say whether values are of all environments, and just like those of the last step of these."""
+        likes = self._known.likes
+        return envs is None and all(name in likes and likes[name].fits(leaf) for name, leaf in values.items())
 
     def _is_flag(self, name: str) -> bool:
         return any(under(path, [name]) for path in self._flags)
@@ -156,10 +200,8 @@ class Adding:
 
     def write_out(self, envs: np.ndarray | None, write: Write) -> None:
         """Record what is gathered of some environments, or of all; what is refused is dropped."""
+        self._as_pieces()
         gathered = self._gathered
-        if self._is_all(gathered.pieces, envs):
-            self._write({name: own[0].value for name, own in gathered.pieces.items()}, None, {}, write)
-            return
         pieces = {name: [piece for piece in own if piece.of(envs)] for name, own in gathered.pieces.items()}
         if not any(pieces.values()):
             return
@@ -177,22 +219,16 @@ class Adding:
         step, which = self._step(pieces, None if whole else envs)
         self._write(step, which, left, write)
 
-    def _is_all(self, pieces: Mapping[str, tuple[Piece, ...]], envs: np.ndarray | None) -> bool:
-        """Say whether every field is there, in one piece for all environments, and all are asked for."""
-        return (
-            envs is None
-            and len(pieces) == len(self._templates) > 0
-            and all(len(own) == 1 and own[0].envs is None for own in pieces.values())
-        )
-
     def _write(self, step: Mapping[str, Any], envs: Any, left: Mapping[str, tuple[Piece, ...]], write: Write) -> None:
         """Record a step, and gather on with what is left."""
         iteration = self._gathered.iteration
         # Left out before it is recorded: an interrupt, or a refusal, loses it, and nothing is recorded twice.
-        self._gathered = Gathered(left, iteration if left else None)
+        self._gathered = Gathered({}, left, iteration if left else None)
         try:
-            write(step, envs, iteration)
+            signature = write(step, envs, iteration)
             self._is_fixed = True
+            if envs is None:
+                self._known = Known({name: Like.of(value) for name, value in step.items()}, signature)
         finally:
             if not (self._is_fixed or left):
                 self._templates.clear()
@@ -202,7 +238,7 @@ class Adding:
         single = {name: found[0] for name, found in pieces.items() if len(found) == 1}
         if envs is not None and len(single) == len(self._templates):
             first = next(iter(single.values())).envs
-            is_alike = all(one.places is None and _is_same(one.envs, first) for one in single.values())
+            is_alike = all(one.places is None and is_same(one.envs, first) for one in single.values())
             if is_alike and first is not None and len(first) == len(envs):
                 return {name: piece.value for name, piece in single.items()}, first
         step = {name: self._values(name, pieces.get(name, []), envs) for name in self._templates}
@@ -221,21 +257,9 @@ class Adding:
         return assembled(self._templates[name], [(piece.value, piece.envs, piece.places) for piece in pieces])
 
 
-def _are_complete(pieces: Mapping[str, tuple[Piece, ...]], envs: np.ndarray | None) -> bool:
-    """Say whether every field has come for just these environments."""
-    return all(any(_is_same(one.envs, envs) for one in own) for own in pieces.values())
-
-
-def _common(pieces: list[Piece], envs: np.ndarray | None) -> np.ndarray | None:
-    """Return the environments that some of the pieces and `envs` have in common."""
-    if any(piece.envs is None for piece in pieces):
-        return envs
-    own = np.unique(np.concatenate([piece.envs for piece in pieces]))
-    return own if envs is None else own[np.isin(own, envs)]
-
-
-def _is_same(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    """Say whether two choices of environments are the same in the same order."""
-    if one is None or other is None:
-        return one is other
-    return one is other or np.array_equal(one, other)
+def _copied(value: np.ndarray, room: np.ndarray | None) -> np.ndarray:
+    """Return a copy of an array, in memory that is there for it where there is some."""
+    if room is None:
+        return np.array(value)
+    room[...] = value
+    return room

@@ -24,6 +24,8 @@ def step_mask(envs: Any, plan: Plan) -> Any:
 
 def as_iteration(given: Any) -> int:
     """Return the number of an update; raise TypeError where it is no whole number."""
+    if type(given) is int:
+        return given
     number = np.asarray(given)
     if number.ndim or number.dtype.kind not in "iu":
         raise TypeError(f"iteration={given!r}; expected a whole number")

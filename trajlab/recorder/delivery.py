@@ -10,14 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from trajlab.consumers.consumer import Consumer, wants
-from trajlab.errors import warn_user
+from trajlab.errors import shown, warn_user
 
-_OPEN: weakref.WeakSet[Any] = weakref.WeakSet()
+_OPEN: weakref.WeakKeyDictionary[Any, "Delivery"] = weakref.WeakKeyDictionary()
+"""Recorders with consumers, while they are there, and what hands out to these."""
 
 
-def close_at_exit(recorder: Any) -> None:
-    """Close a recorder when Python exits, if it is still there."""
-    _OPEN.add(recorder)
+def close_at_exit(recorder: Any, delivery: "Delivery") -> None:
+    """Close a recorder when Python exits, if it is still there; its consumers are no other's until it is closed."""
+    _OPEN[recorder] = delivery
 
 
 @atexit.register
@@ -54,6 +55,12 @@ class Delivery:
                 )
         if len({id(consumer) for consumer in consumers}) < len(consumers):
             raise ValueError("consumers= holds the same consumer twice; expected each once")
+        for consumer in consumers:
+            if any(other.has(consumer) for other in list(_OPEN.values())):
+                raise ValueError(
+                    f"consumers= holds {shown(consumer)}, which another Recorder still fills: it would take the rows "
+                    "of both for those of one. Make a new one for each, or close() the other Recorder first"
+                )
         self._consumers = list(consumers)
         self._items: deque[_Item] = deque()
         self._reports: deque[str] = deque()
@@ -64,6 +71,10 @@ class Delivery:
     def has_consumers(self) -> bool:
         """Whether some consumer is still at work."""
         return bool(self._consumers)
+
+    def has(self, consumer: Consumer) -> bool:
+        """Say whether a consumer is one of those still at work."""
+        return any(one is consumer for one in self._consumers)
 
     def wants(self, method: str) -> bool:
         """Say whether some consumer still at work defines a method."""
@@ -89,7 +100,7 @@ class Delivery:
                     item = self._items[0]
                     while item.left:
                         consumer = item.left.popleft()
-                        if any(one is consumer for one in self._consumers):
+                        if self.has(consumer):
                             self._call(consumer, functools.partial(getattr(consumer, item.method), item.value))
                     self._items.popleft()
             finally:
@@ -130,6 +141,6 @@ def _try(consumer: Consumer, method: str, call: Callable[[], None], reports: deq
         call()
     except Exception:
         what = "failed when it was closed" if method else "failed; it gets no more, the recording goes on"
-        reports.append(f"the consumer {consumer!r} {what}\n{traceback.format_exc()}")
+        reports.append(f"the consumer {shown(consumer)} {what}\n{traceback.format_exc()}")
         return False
     return True

@@ -18,7 +18,6 @@ from trajlab.dataset.labels import Coords, Dims, Units
 from trajlab.errors import check_option
 from trajlab.names import Incomplete
 from trajlab.recorder.adding import Adding
-from trajlab.recorder.calls import as_iteration
 from trajlab.recorder.delivery import Delivery, close_at_exit
 from trajlab.recorder.marks import Mark
 from trajlab.recorder.recording import Recording
@@ -68,7 +67,7 @@ class Recorder(Recording):
         none. `to_dataset` then raises.
     consumers : sequence of Consumer
         What gets the rows, or the episodes that have finished, as they come; `close` closes them, and so does the end
-        of Python.
+        of Python. Until then they are no other Recorder's.
 
     Raises
     ------
@@ -132,7 +131,7 @@ class Recorder(Recording):
         )
         if consumers:
             empty_dataset()  # at the end of Python xarray could no longer import what it imports for its first Dataset
-            close_at_exit(self)
+            close_at_exit(self, delivery)
 
     def record(self, chunk: Any, *, mask: Any = None, iteration: int | None = None, **extra: Any) -> None:
         """Record one chunk; returns at once, also while the chunk is still being computed.
@@ -245,16 +244,7 @@ class Recorder(Recording):
             return
         self._check_unattached()
         with self._lock:
-            self._check_open()
-            num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
-            self._adding.add(
-                field,
-                value,
-                envs,
-                num_envs=num_envs,
-                iteration=None if iteration is None else as_iteration(iteration),
-                write=self._take_step,
-            )
+            self._add(field, value, envs, iteration)
         self._delivery.hand_out()
 
     def mark_reset(self, envs: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from trajlab.capture.convention import Convention
 from trajlab.capture.envs import env_columns
 from trajlab.capture.plan import Plan
 from trajlab.capture.select import Fields
-from trajlab.capture.sources import Sources, find_sources, plain_mask
+from trajlab.capture.sources import Sources, are_leaves, find_sources, plain_mask
 from trajlab.recorder.adding import Adding
 from trajlab.recorder.attached import Inlet, RowSource
 from trajlab.recorder.calls import as_array, as_iteration, step_mask
@@ -51,8 +52,8 @@ class Recording:
         self._adding = Adding(convention)
         self._source: RowSource | None = None
 
-    def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> None:
-        """Check a chunk, write it, and only then count it."""
+    def _take(self, chunk: Any, extra: dict[str, Any], *, mask: Any, iteration: Any, envs: Any, is_step: bool) -> Any:
+        """Check a chunk, write it, and only then count it; return its signature."""
         with self._lock:
             self._check_open()
             mask, envs = as_array(mask), as_array(envs)
@@ -72,7 +73,7 @@ class Recording:
             plan = session.plan
             if self._session is None:
                 self._check_marks(plan.layout.num_envs)
-            counters, part, chosen = self._counters, None, None
+            part = chosen = None
             if is_mask:
                 mask = step_mask(envs, plan)
             elif envs is not None:
@@ -83,25 +84,56 @@ class Recording:
             length, signature = session.fit.check(
                 leaves, mask, is_step=is_step, part=None if part is None else len(part)
             )
-            updates = 1 if is_step else plan.updates(leaves)
-            iteration = self._iteration(iteration, is_step)
-            last = counters.iteration
-            jumps = last is not None and not 0 <= iteration - last <= 1
-            self._session = session
-            after, captured = counters, None
-            if not session.is_full(counters):
-                call = Call(length, updates, iteration, jumps, is_step, mask, chosen, part is None, signature)
-                after, captured = session.append(counters, leaves, call)
-                length = after.rows - counters.rows
-            self._counters = after._replace(
-                seen=counters.seen + length,
-                updates=counters.updates if is_step else iteration + updates,
-                iteration=iteration + updates - 1,
-                marks=(),
+            self._store(
+                session,
+                leaves,
+                length,
+                signature,
+                iteration,
+                is_step=is_step,
+                mask=mask,
+                chosen=chosen,
+                is_whole=part is None,
             )
-            if captured is not None and captured.time.size:
-                self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, chosen))
-            self._add_finished()
+            return signature
+
+    def _store(
+        self,
+        session: Session,
+        leaves: list[Any],
+        length: int,
+        signature: Any,
+        iteration: Any,
+        *,
+        is_step: bool,
+        mask: Any = None,
+        chosen: np.ndarray | None = None,
+        is_whole: bool = True,
+    ) -> None:
+        """Write the checked arrays of a chunk, and only then count them.
+
+        `chosen` are the environments that made a step, where some did; `is_whole` says that the arrays are of all.
+        """
+        counters = self._counters
+        updates = 1 if is_step else session.plan.updates(leaves)
+        iteration = self._iteration(iteration, is_step)
+        last = counters.iteration
+        jumps = last is not None and not 0 <= iteration - last <= 1
+        self._session = session
+        after, captured = counters, None
+        if not session.is_full(counters):
+            call = Call(length, updates, iteration, jumps, is_step, mask, chosen, is_whole, signature)
+            after, captured = session.append(counters, leaves, call)
+            length = after.rows - counters.rows
+        self._counters = after._replace(
+            seen=counters.seen + length,
+            updates=counters.updates if is_step else iteration + updates,
+            iteration=iteration + updates - 1,
+            marks=(),
+        )
+        if captured is not None and captured.time.size:
+            self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, chosen))
+        self._add_finished()
 
     def _check_marks(self, num_envs: int) -> None:
         """Check marks that were given before the number of environments was known; forget one that does not fit."""
@@ -145,8 +177,34 @@ class Recording:
             self._finish_step(mark.envs)
             self._counters = self._counters._replace(marks=(*self._counters.marks, mark))
 
-    def _take_step(self, step: Any, envs: Any, iteration: int | None) -> None:
-        self._take(step, {}, mask=None, iteration=iteration, envs=envs, is_step=True)
+    def _add(self, field: Any, value: Any, envs: Any, iteration: Any) -> None:
+        """Do what `Recorder.add` says."""
+        self._check_open()
+        adding = self._adding
+        if iteration is not None:
+            iteration = as_iteration(iteration)
+        if envs is not None or not adding.put(field, value, iteration, self._rooms):
+            num_envs = self._session.plan.layout.num_envs if self._session else self._num_envs
+            adding.add(field, value, envs, num_envs=num_envs, iteration=iteration, write=self._take_step)
+        if adding.is_complete:
+            self._take_whole(*adding.taken())
+
+    def _rooms(self) -> Mapping[str, np.ndarray]:
+        return self._session.rooms(self._counters) if self._session else {}
+
+    def _take_whole(self, step: Mapping[str, Any], iteration: int | None, signature: Any) -> None:
+        """Record a step of all environments, with all fields, just like the one that gave the signature."""
+        if signature is None or self._session is None:
+            self._take_step(step, None, iteration)
+            return
+        leaves = self._session.fit.leaves_by_name(step)
+        self._session.fit.check_there(leaves)
+        self._store(self._session, leaves, 1, signature, iteration, is_step=True)
+
+    def _take_step(self, step: Any, envs: Any, iteration: int | None) -> Any:
+        """Record a step that has been gathered; return its signature where its arrays are recorded as they come."""
+        signature = self._take(step, {}, mask=None, iteration=iteration, envs=envs, is_step=True)
+        return signature if are_leaves(self._convention, self._fields) else None
 
     def _finish_step(self, envs: np.ndarray | None = None) -> None:
         """Record what is gathered of some environments, or of all."""

@@ -50,6 +50,15 @@ class Session:
         )
         self.envs = self.description.envs
         self.log = Log(layout, exact=options.exact)
+        self._at: dict[Home, tuple[list[int], range]] = {
+            home: (
+                [i for i, field in enumerate(layout.fields) if field.home == home],
+                range(len(layout.fields), len(plan.used_sources()) if layout.flags_home == home else 0),
+            )
+            for home in ("device", "host")
+        }
+        is_plain = layout.columns is None and len(layout.sizes) == 1
+        self._with_room = [field.source for field in layout.at("host")] if is_plain else []
         self.columns = None if layout.columns is None else jax.device_put(self.envs.astype(np.int32))
         self.views: weakref.WeakSet[LogView] = weakref.WeakSet()
         self._warned: set[str] = set()
@@ -91,10 +100,9 @@ class Session:
         counters = self.closed(counters)
         if counters.bits is not None:
             marks = counters.bits if marks is None else np.where(marks, marks, counters.bits)
-        common = Chunk((), (), marks=marks)
-        device = self._chunk_for("device", leaves, common._replace(columns=self.columns), call.mask)
         columns = None if self.columns is None else self.envs
-        host = self._chunk_for("host", leaves, common._replace(columns=columns), call.mask)
+        device = self._chunk_for("device", leaves, Chunk((), (), marks=marks, columns=self.columns), call.mask)
+        host = self._chunk_for("host", leaves, Chunk((), (), marks=marks, columns=columns), call.mask)
         captured = self._captured(counters, device, host, call, marks if pending is None else pending)
         flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
         for reader in self._readers:
@@ -102,6 +110,15 @@ class Session:
         self._note_iterations(counters.rows, call.length, call.iteration, call.updates)
         track = None if captured is None else captured.track
         return counters._replace(rows=counters.rows + call.length, bits=None, track=track), captured
+
+    def rooms(self, counters: Counters) -> dict[str, np.ndarray]:
+        """Return the memory (N, ...) of the next row of all environments, by source, of fields that live on the host.
+
+        What is put there counts once it is appended, which then copies nothing. Until then nothing else may be.
+        """
+        if not (self._with_room and self._writes):
+            return {}
+        return dict(zip(self._with_room, self.log.room(counters.rows), strict=False))
 
     def _append_cells(
         self, counters: Counters, leaves: list[Any], call: Call, envs: np.ndarray, marks: np.ndarray | None
@@ -196,13 +213,14 @@ class Session:
 
     def _chunk_for(self, home: Home, leaves: list[Any], common: Chunk, mask: Any) -> Chunk:
         """Return the part of a chunk that lives in one home."""
-        layout = self.plan.layout
+        fields, flags = self._at[home]
+        if not (fields or flags):
+            return common
         take = _device_input if home == "device" else np.asarray
-        has_flags = layout.flags_home == home
         return common._replace(
-            fields=tuple(take(x) for x, f in zip(leaves, layout.fields, strict=False) if f.home == home),
-            flags=tuple(take(x) for x in leaves[len(layout.fields) :]) if has_flags else (),
-            mask=take(mask) if has_flags and mask is not None else None,
+            fields=tuple([take(leaves[i]) for i in fields]),
+            flags=tuple([take(leaves[i]) for i in flags]),
+            mask=take(mask) if flags and mask is not None else None,
         )
 
     def _places(self, part: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:

@@ -8,12 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from trajlab.capture.fit import kind_of
 from trajlab.capture.shapes import fits, is_key
 from trajlab.capture.tree import named_leaves
 from trajlab.padding import padding_value, shown_dtype
-
-_CPU = 1
-"""The number of the host's memory in DLPack."""
+from trajlab.recorder.owned import check_usable, owned
 
 Part = tuple[Any, np.ndarray | None, np.ndarray | None]
 """A value, the environments it is of (None for all), and where in it each stands (None: in order)."""
@@ -51,24 +50,28 @@ def _owned_tree(name: str, tree: Any) -> Any:
 
 
 def _owned(name: str, value: Any) -> Any:
-    if isinstance(value, jax.core.Tracer):
-        raise TypeError(f"field {name!r} was added inside a function that JAX traces; return it and add it outside")
-    if isinstance(value, jax.Array):
-        if value.is_deleted():
-            raise ValueError(f"the array of {name!r} has been deleted or donated; add it before it is donated")
-        return value
-    if isinstance(value, np.ma.MaskedArray):
-        raise ValueError(f"{name!r} is a masked array; add its data, for the environments that have some")
-    if isinstance(value, np.ndarray):
-        return np.array(value)
-    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        if int(value.__dlpack_device__()[0]) == _CPU:
-            return np.from_dlpack(value).copy()
-        return jnp.copy(jax.dlpack.from_dlpack(value))
-    raise TypeError(
-        f"field {name!r} is of type {type(value).__name__} ({str(value)[:60]}); expected a JAX or NumPy array, or one "
-        "of a package that knows DLPack"
-    )
+    if not isinstance(value, jax.Array):
+        return owned(value, name)
+    check_usable(value, name)
+    return value
+
+
+class Like(NamedTuple):
+    """What an array was, so that one just like it is not looked at again: its type, and all that JAX compiles for."""
+
+    type: Any
+    kind: tuple[Any, ...]
+    on_device: bool
+
+    @classmethod
+    def of(cls, array: Any) -> "Like":
+        """Return what an array is."""
+        return cls(type(array), kind_of(array), isinstance(array, jax.Array))
+
+    def fits(self, value: Any) -> bool:
+        """Say whether a value is an array just like this one, and there."""
+        own, kind, on_device = self
+        return type(value) is own and kind_of(value) == kind and not (on_device and value.is_deleted())
 
 
 class Template(NamedTuple):
@@ -84,8 +87,6 @@ class Template(NamedTuple):
     key_impl : object or None
         The kind of PRNG keys.
     is_flag, on_device : bool
-    kind : type
-        Of the array itself.
     """
 
     num_envs: int
@@ -94,20 +95,12 @@ class Template(NamedTuple):
     key_impl: Any
     is_flag: bool
     on_device: bool
-    kind: type
-
-    def is_like(self, value: Any) -> bool:
-        """Say whether a value of all environments is a JAX array just like the first one."""
-        if type(value) is not self.kind or not isinstance(value, jax.Array) or value.is_deleted():
-            return False
-        return value.dtype == self.dtype and value.shape == (self.num_envs, *self.shape)
 
     @classmethod
     def of(cls, value: Any, num_envs: int, *, is_flag: bool) -> "Template":
         """Return the template that the first value of a field makes."""
         impl = jax.random.key_impl(value) if is_key(value) else None
-        on_device = isinstance(value, jax.Array)
-        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, on_device, type(value))
+        return cls(num_envs, tuple(value.shape[1:]), value.dtype, impl, is_flag, isinstance(value, jax.Array))
 
     def check(self, name: str, value: Any) -> None:
         """Raise ValueError where a value is not like the first one."""

@@ -1,12 +1,13 @@
 """What a term reads, as arrays of our own: an environment writes its next step over the tensors of this one."""
 
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from trajlab.recorder.owned import owned
 
 Fields = dict[str, Any]
 """Arrays (N, ...) by name, nested as the names are."""
@@ -20,7 +21,7 @@ def owned_fields(given: Mapping[str, Any], num_envs: int, name: str = "") -> Fie
     TypeError
         When a value is neither an array nor a mapping of arrays.
     ValueError
-        When two values have one name, or an array is not of all environments.
+        When two values have one name, or an array is masked, or not of all environments.
     """
     fields: Fields = {}
     for key, value in given.items():
@@ -50,34 +51,6 @@ def join(fields: Fields, more: Mapping[str, Any], name: str = "") -> None:
             fields[key] = value
         else:
             raise ValueError(f"the field {here!r} is given twice, by one term or by two; give it two names")
-
-
-def owned(value: Any, name: str) -> Any:
-    """Return an array of our own with the values that `value`, called `name`, has now.
-
-    A torch tensor in the memory of the CPU becomes a NumPy array. One on another device is copied there, behind what
-    has been asked of that device so far, and handed to JAX without a second copy; where JAX does not know the device,
-    it goes to the CPU. What else speaks DLPack is waited for.
-    """
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        return _owned_tensor(value.detach(), torch)
-    if isinstance(value, jax.Array):
-        return jnp.array(value, copy=True)
-    if isinstance(value, np.ndarray) or np.isscalar(value):
-        return np.array(value)
-    if hasattr(value, "__dlpack__"):
-        return jnp.array(jnp.from_dlpack(value), copy=True).block_until_ready()
-    raise TypeError(f"field {name!r} is of type {type(value).__name__} ({str(value)[:60]}); expected an array (N, ...)")
-
-
-def _owned_tensor(tensor: Any, torch: Any) -> Any:
-    if tensor.device.type == "cpu" and tensor.dtype is not torch.bfloat16:
-        return np.array(np.from_dlpack(tensor))
-    own = tensor.clone(memory_format=torch.contiguous_format)
-    if own.device.type == "cuda" and jax.default_backend() != "gpu":
-        return _owned_tensor(own.cpu(), torch)
-    return jnp.from_dlpack(own)
 
 
 def on_host(given: Any) -> Any:
