@@ -646,7 +646,7 @@ MUTATIONS = [
     Mutation(
         "return to go: NaN of another episode",
         "an episode's last step takes on what comes after it",
-        edit("analysis/return_to_go.py", "sum_backwards(sums, cells.offsets, discount)", "sum_backwards(sums, cells.offsets[[0, -1]], discount)"),
+        edit("analysis/return_to_go.py", "sum_backwards(self.rows, self._cells.offsets, discount)", "sum_backwards(self.rows, self._cells.offsets[[0, -1]], discount)"),
         "tests/analysis/test_return_to_go.py -k visible",
     ),
     Mutation(
