@@ -20,7 +20,7 @@ class Leaf:
     ----------
     number : type or None
         Of numbers that may be written as they are: that of the one before.
-    array : tuple (dtype, shape) or None
+    dtype, shape : numpy.dtype or None, tuple or None
         Of arrays that may be.
     """
 
@@ -39,7 +39,8 @@ class Leaf:
         self._attrs: Mapping[str, Any] = {}
         self._role, self._is_before, self._is_declared = "", False, False
         self.number: type | None = None
-        self.array: tuple[np.dtype, tuple[int, ...]] | None = None
+        self.dtype: np.dtype | None = None
+        self.shape: tuple[int, ...] | None = None
 
     def described(self, role: str, attrs: Mapping[str, Any]) -> "Leaf":
         """Set the role of the field and its further attributes."""
@@ -49,7 +50,7 @@ class Leaf:
     def fits(self, value: Any) -> bool:
         """Say whether a value may be written as it is: it has the dtype and shape of the field."""
         if type(value) is np.ndarray:
-            return (value.dtype, value.shape) == self.array
+            return value.shape == self.shape and value.dtype == self.dtype
         return type(value) is self.number
 
     def fitted(self, value: Any) -> Any:
@@ -77,7 +78,8 @@ class Leaf:
             self._declare()
         is_plain = wide.kind in "biuf"
         is_number = is_plain and array.dtype == wide and cell == () and isinstance(value, np.generic | int | float)
-        self.number, self.array = type(value) if is_number else None, (wide, cell) if is_plain else None
+        self.number = type(value) if is_number else None
+        self.dtype, self.shape = (wide, cell) if is_plain else (None, None)
         return fragment(encode(array.astype(wide)))
 
     def _declare(self) -> None:
@@ -102,7 +104,7 @@ def _common(ours: np.dtype, theirs: np.dtype) -> np.dtype | None:
 class Tree:
     """The arrays in what an environment takes or returns: one, or several in dicts and tuples."""
 
-    number = array = None
+    number = dtype = shape = None
 
     def __init__(self, leaves: Sequence[Leaf], plain: Plain) -> None:
         """Look at some leaves; what else there is has no fixed shape, and is no variable."""

@@ -101,8 +101,8 @@ class Trail:
         self._shown: Any = None
         self._number: int | None = None
         self._file: int | None = None
-        self._version = 0
-        self._line: dict[str, Any] = {"event": "step", "t": 0, "action": None, "obs": None, "reward": None}
+        self._t = self._version = 0
+        self._line: dict[str, Any] = {"event": "step", "t": None, "action": None, "obs": None, "reward": None}
         self._rest, self._iteration = b"", -1
         self._dumps = library().dumps
         self.is_begun = False
@@ -112,8 +112,7 @@ class Trail:
     ) -> None:
         """Note what an environment showed before its first step, in memory of one's own; end what was before."""
         self.end()
-        self._shown = obs
-        self._line["t"] = 0
+        self._shown, self._t = obs, 0
         self._head = {INFO: self._declared.plain(info), SEED: seed, OPTIONS: self._declared.options(options)}
         self._head[names.START_SEEN] = start_seen
         self.is_begun = True
@@ -129,17 +128,17 @@ class Trail:
             When a value has another shape or kind than the variable.
         """
         line = self._line
-        line["t"] += 1
+        line["t"] = self._t = self._t + 1
         line["action"], line["obs"], line["reward"] = action, obs, reward
         text = b"null"
-        if (
-            ((type(obs) is ndarray and (obs.dtype, obs.shape) == self._obs.array) or self._obs.fits(obs))
+        was = self._obs
+        if (  # a call costs more than what is asked before it
+            ((type(obs) is ndarray and obs.dtype is was.dtype and obs.shape == was.shape) or was.fits(obs))
             and (type(action) is self._action.number or self._action.fits(action))
             and (type(reward) is self._reward.number or self._reward.fits(reward))
         ):
-            as_text = self._dumps
             try:
-                text = as_text(line, None, NUMPY)
+                text = self._dumps(line, None, NUMPY)
             except TypeError:  # an array that does not lie as orjson takes it
                 text = b"null"
         if _OF_NULL in text and b"null" in text:  # also for a number that is not finite
