@@ -11,7 +11,7 @@ from numpy import ndarray
 from trajlab import names
 from trajlab.io.jsonl.declared import OPTIONS, Declared
 from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
-from trajlab.io.jsonl.files import episode_file
+from trajlab.io.jsonl.files import APPENDING, episode_file, new_file
 from trajlab.io.jsonl.leaves import Leaf, Tree
 from trajlab.io.jsonl.lines import SEALED, sealed
 from trajlab.io.jsonl.specs import FORMAT
@@ -24,7 +24,6 @@ _OF_NULL = ord("l")
 """A letter of null, which neither keys nor numbers have: a byte is found sooner than a word."""
 MAX_OPEN = 64
 """Files that stay open between steps; further ones are opened for each line."""
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 
 class LiveFiles:
@@ -35,21 +34,26 @@ class LiveFiles:
         self._directory, self._next = directory, first
         self._open: dict[int, int] = {}
 
-    def begin(self) -> int:
-        """Return the number of a new episode, whose file comes with its first lines."""
-        self._next += 1
-        return self._next - 1
+    def begin(self) -> tuple[int, int | None]:
+        """Make the file of a new episode; return its number, and the file where it stays open.
 
-    def open(self, number: int) -> int | None:
-        """Return the file of an episode, which stays open; None where so many are open that it does not."""
+        Raises
+        ------
+        FileExistsError
+            When another writer has made it.
+        """
+        number = self._next
+        file = new_file(episode_file(self._directory, number))
+        self._next += 1
         if len(self._open) >= MAX_OPEN:
-            return None
-        file = self._open[number] = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
-        return file
+            os.close(file)
+            return number, None
+        self._open[number] = file
+        return number, file
 
     def append(self, number: int, text: bytes) -> None:
         """Append lines to an episode's file that does not stay open."""
-        file = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
+        file = os.open(episode_file(self._directory, number), APPENDING)
         try:
             _write(file, text)
         finally:
@@ -186,8 +190,7 @@ class Trail:
     def _first_line(self, iteration: int, row: int) -> bytes:
         """Return the first line of a new file."""
         shown = self._obs.fitted(self._shown)
-        self._number, self._version = self._files.begin(), self._declared.version
-        self._file = self._files.open(self._number)
+        (self._number, self._file), self._version = self._files.begin(), self._declared.version
         line = {
             "event": "reset",
             names.EPISODE: self._number,
