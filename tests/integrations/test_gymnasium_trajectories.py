@@ -126,6 +126,26 @@ def test_lines_are_those_of_the_older_format(tmp_path):
     assert steps[-1]["info"] == {"step": 3, "won": False}
 
 
+def test_files_reduced_to_the_older_format_hold_the_same(tmp_path):
+    env = RecordTrajectory(Counter(), tmp_path)
+    for actions in ([0, 1, 2], [0] * 6, [1, 1]):
+        env.reset()
+        for action in actions:
+            env.step(action)
+    env.close()
+    ours = tl.read_jsonl(tmp_path).load()
+    for path in tmp_path.iterdir():
+        keys = "event episode t action obs reward terminated truncated info".split()
+        kept = [
+            {key: line[key] for key in keys if key in line} for line in map(json.loads, path.read_text().splitlines())
+        ]
+        path.write_text("\n".join(map(json.dumps, kept)))
+    older = tl.read_jsonl(tmp_path).load()
+    for name in ours.variables:
+        np.testing.assert_array_equal(ours[name], older[name], err_msg=name)
+        assert ours[name].dtype == older[name].dtype, name
+
+
 def test_a_line_is_there_when_the_step_returns(tmp_path):
     env = RecordTrajectory(Counter(), tmp_path)
     env.reset()

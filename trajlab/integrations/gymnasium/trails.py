@@ -40,8 +40,7 @@ class Writing:
         obs, taken = (_tree(declared, space, root) for space, root in ((observation, "obs"), (action, "action")))
         reward = Value(declared, "reward", ("reward",), (), None, None).described("reward", {})
         about = {names.SCHEMA_ATTR: names.SCHEMA, names.CONVENTION_ATTR: f"gymnasium, autoreset={autoreset}"}
-        for flag in (names.TERMINATED, names.TRUNCATED):
-            declared.declare(flag, "step", (flag,), (), np.dtype(bool), {names.ROLE_ATTR: flag})
+        declared.flags()
         self._trails = [Trail(env, self._files, declared, obs, taken, reward, about) for env in range(num_envs)]
         self._waits = np.zeros(num_envs, bool)
         self._row, self._reset_row = -1, -2

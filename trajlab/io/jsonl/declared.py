@@ -74,6 +74,11 @@ class Declared:
             name, Spec((*leading, *own), cell, dtype, about | dict(attrs or {}), False, stands, place, is_optional)
         )
 
+    def flags(self) -> None:
+        """Give the specs of what each step's line says of an end."""
+        for flag in (names.TERMINATED, names.TRUNCATED):
+            self.declare(flag, "step", (flag,), (), _BOOL, {names.ROLE_ATTR: flag})
+
     def _of_episode(self, name: str, place: Place, array: np.ndarray) -> None:
         about = {names.ROLE_ATTR: names.EPISODE_FIELD_ROLE}
         self.declare(name, "episode", place, array.shape, array.dtype, about, is_optional=True)
