@@ -135,9 +135,9 @@ class Trail:
         line["t"] = self._t = self._t + 1
         line["action"], line["obs"], line["reward"] = action, obs, reward
         text = b"null"
-        was = self._obs
-        if (  # a call costs more than what is asked before it
-            ((type(obs) is ndarray and obs.dtype is was.dtype and obs.shape == was.shape) or was.fits(obs))
+        leaf = self._obs
+        if (  # `fits` would say it all, but a call takes as long as the rest of this
+            ((type(obs) is ndarray and obs.dtype is leaf.dtype and obs.shape == leaf.shape) or leaf.fits(obs))
             and (type(action) is self._action.number or self._action.fits(action))
             and (type(reward) is self._reward.number or self._reward.fits(reward))
         ):
