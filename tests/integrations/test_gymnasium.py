@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from integrations.counter import Account, Counter, counters
 
 import trajlab as tl
-from trajlab.integrations.gymnasium import RecordEpisodes, RecordVectorEpisodes
+from trajlab.integrations.gymnasium import RecordEpisodes, RecordTrajectory, RecordVectorEpisodes
 
 pytestmark = pytest.mark.interop
 
@@ -232,6 +232,21 @@ def test_an_environment_that_raises_behind_its_end_begins_anew_with_its_reset():
     run(env, [0])
     assert lengths(env.recorder) == [(2, "terminated"), (1, "cut")]
     assert env.recorder.to_dataset()["start_seen"].values.tolist() == [True, True]
+
+
+def test_environments_that_raise_behind_their_ends_begin_anew_with_resets_of_some_at_a_time(tmp_path):
+    recording = RecordVectorEpisodes(counters(2, AutoresetMode.DISABLED))
+    envs = RecordTrajectory(recording, tmp_path)
+    envs.reset()
+    envs.step(np.array([2, 2]))
+    with pytest.raises(AssertionError, match="_autoreset_envs"):  # Gymnasium's, of steps behind the end
+        envs.step(np.array([0, 0]))
+    for mask in ([True, False], [True, True]):
+        envs.reset(options={"reset_mask": np.array(mask)})
+    envs.step(np.array([2, 2]))
+    for ds in (recording.recorder.to_dataset(), tl.read_jsonl(tmp_path)):
+        assert ds["start_seen"].values.tolist() == [True] * 4
+        assert ds["complete"].values.tolist() == [True] * 4
 
 
 def test_stepping_on_after_an_exception_is_a_gap():

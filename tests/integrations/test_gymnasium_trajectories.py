@@ -126,6 +126,26 @@ def test_lines_are_those_of_the_older_format(tmp_path):
     assert steps[-1]["info"] == {"step": 3, "won": False}
 
 
+def test_files_reduced_to_the_older_format_hold_the_same(tmp_path):
+    env = RecordTrajectory(Counter(), tmp_path)
+    for actions in ([0, 1, 2], [0] * 6, [1, 1]):
+        env.reset()
+        for action in actions:
+            env.step(action)
+    env.close()
+    ours = tl.read_jsonl(tmp_path).load()
+    for path in tmp_path.iterdir():
+        keys = "event episode t action obs reward terminated truncated info".split()
+        kept = [
+            {key: line[key] for key in keys if key in line} for line in map(json.loads, path.read_text().splitlines())
+        ]
+        path.write_text("\n".join(map(json.dumps, kept)))
+    older = tl.read_jsonl(tmp_path).load()
+    for name in ours.variables:
+        np.testing.assert_array_equal(ours[name], older[name], err_msg=name)
+        assert ours[name].dtype == older[name].dtype, name
+
+
 def test_a_line_is_there_when_the_step_returns(tmp_path):
     env = RecordTrajectory(Counter(), tmp_path)
     env.reset()
@@ -288,6 +308,26 @@ def test_arrays_that_do_not_lie_in_order_are_written(tmp_path):
     assert ds["action"].values[0, :, 0].tolist() == [0, 1]
 
 
+def test_a_number_may_stand_for_an_array_with_one_entry(tmp_path):
+    ds = played(tmp_path, 3, actions=[0.5, 0.25, np.float32(0.125)], rewards=[1, np.float32(0.1), True])
+    assert ds["action"].values[0].tolist() == [[0.5], [0.25], [0.125]]
+    assert ds["reward"].values[0].tolist() == [1.0, float(np.float32(0.1)), 1.0]
+
+
+def test_what_is_like_the_step_before_but_not_quite_is_written_as_it_is(tmp_path):
+    """An observation of the same shape in another dtype, numbers of other types, infos, an end: each once, between others."""
+    f32 = np.ones(2, np.float32)
+    odd = [f32 / 3, f32.astype(float) / 3, f32 / 3, np.ma.array(f32), [0.5, 0.25], f32[::-1], np.int8([1, 2])]
+    rewards = [0.5, np.float64(0.5), np.float32(0.1), 2, np.array(0.5), math.inf, 0.5]
+    infos = [{}, {"a": 1}, {}, {"null": None}, {}, {"a": 2}, {}]
+    ds = played(tmp_path, 7, obs=odd, rewards=rewards, infos=infos)
+    shown = [*ds["obs"].values[0, 1:], ds["final_obs"].values[0]]
+    np.testing.assert_array_equal(shown, np.array([np.asarray(one, float) for one in odd]))
+    np.testing.assert_array_equal(ds["reward"][0], np.array(rewards, float))
+    assert [line["info"] for line in lines(tmp_path)[1:]] == infos
+    assert [line["t"] for line in lines(tmp_path)[1:]] == list(range(1, 8))
+
+
 # What goes wrong ------------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +390,17 @@ def test_a_directory_of_an_earlier_run_is_refused_continued_or_replaced(tmp_path
         assert tl.read_jsonl(tmp_path)["length"].values.tolist() == [1, 1, 1, 1]
     RecordTrajectory(Scripted(), tmp_path, mode="replace")
     assert files(tmp_path) == []
+
+
+def test_two_wrappers_of_one_directory_do_not_mix_their_lines(tmp_path):
+    first, second = (RecordTrajectory(Scripted(), tmp_path) for _ in range(2))
+    for env in (first, second):
+        env.reset()
+    first.step(np.zeros(1, np.float32))
+    with pytest.raises(FileExistsError, match=r"episode_00000.jsonl is there, but was not.* directory of its own"):
+        second.step(np.ones(1, np.float32))
+    first.step(np.zeros(1, np.float32))
+    assert tl.read_jsonl(tmp_path)["action"].values.tolist() == [[[0.0], [0.0]]]
 
 
 def test_what_was_written_is_read_written_and_read_again(tmp_path):

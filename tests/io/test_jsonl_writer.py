@@ -68,3 +68,15 @@ def test_a_write_that_fails_is_reported_and_harms_nothing(tmp_path):
         rec.record({"x": np.zeros((2, 1)), "done": np.array([[True], [True]])})
         rec.close()
     assert rec.to_dataset().sizes["episode"] == 2
+
+
+def test_two_writers_of_one_directory_are_told_apart(tmp_path):
+    recorders = [tl.Recorder(consumers=[tl.JsonlWriter(tmp_path)]) for _ in range(2)]
+    chunk = {"x": np.zeros((2, 1)), "done": np.array([[True], [True]])}
+    with recorders[0] as rec:
+        rec.record(chunk)
+    written = (tmp_path / "episode_00000.jsonl").read_bytes()
+    with pytest.warns(UserWarning, match=r"00000.jsonl is there, but was not when this writer began.*mode='append'"):  # noqa: PT031
+        recorders[1].record(chunk)
+        recorders[1].close()
+    assert (tmp_path / "episode_00000.jsonl").read_bytes() == written

@@ -100,9 +100,9 @@ class Steps(WaitingRows):
 
         A reset row that still waits, and no step behind it, is replaced.
         """
-        marked = where if self.is_lost else where & ~self._ended
         if self.is_lost:
             self._mark_gap()
+        marked = where & ~self._ended
         cells = where
         if self.num_waiting and not self._has_step:
             cells = where | self._cells[0]
@@ -202,14 +202,14 @@ class Steps(WaitingRows):
                 column.clear(row)
 
     def _mark_gap(self) -> None:
-        """Say that rows were missed; only an environment that is never reset by itself may still wait for it.
+        """Say that rows were missed, but not of an environment that is never reset by itself and still waits for it.
 
         A reset row that waits tells nothing any more of what the next action is chosen from.
         """
         self.taken()
-        self.mark(GAP, np.ones(self.num_envs, bool))
         if self.autoreset != "disabled":
             self._wait_for_reset(self._none)
+        self.mark(GAP, ~self._ended)
 
     def _write_obs(self, row: int, obs: Any) -> None:
         if not self._obs_columns:

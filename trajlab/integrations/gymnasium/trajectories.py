@@ -1,44 +1,21 @@
-"""The wrappers that write each episode into a file of its own, as it happens."""
+"""The wrapper that writes each episode of an environment into a file of its own, as it happens."""
 
-import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import VectorEnv
 
-from trajlab.integrations.gymnasium.held import seeds_of
-from trajlab.integrations.gymnasium.trails import Trails, each_of, owned
-from trajlab.integrations.gymnasium.wrappers import RESET_MASK, autoreset_of, resets_itself
-from trajlab.io.jsonl.files import Mode, prepare
-from trajlab.io.jsonl.live import LiveFiles
-from trajlab.recorder.calls import as_iteration
-
-
-class _Writing:
-    """What both wrappers have: files, and the update that steps belong to."""
-
-    _trails: Trails
-    _files: LiveFiles
-
-    def _begin(self, path: Any, mode: Any, **about: Any) -> None:
-        self._files = LiveFiles(*prepare(path, mode))
-        weakref.finalize(self, self._files.close)
-        self._trails = Trails(self._files, **about)
-
-    @property
-    def iteration(self) -> int:
-        """The number of the update that steps from now on belong to; 0 until it is set."""
-        return self._trails.iteration
-
-    @iteration.setter
-    def iteration(self, number: Any) -> None:
-        self._trails.iteration = as_iteration(number)
+from trajlab.integrations.gymnasium.steps import Autoreset
+from trajlab.integrations.gymnasium.trails import IMMUTABLE, Writing, owned
+from trajlab.integrations.gymnasium.vector_trajectories import RecordVectorTrajectory
+from trajlab.integrations.gymnasium.wrappers import resets_itself
+from trajlab.io.jsonl.files import Mode
 
 
-class RecordTrajectory(gym.Wrapper, RecordConstructorArgs, _Writing):
+class RecordTrajectory(gym.Wrapper, RecordConstructorArgs, Writing):
     """Write every episode of an environment as JSON Lines, step by step.
 
     A line is in its file when the step returns, so that what happened is there also where the program is killed.
@@ -98,120 +75,45 @@ class RecordTrajectory(gym.Wrapper, RecordConstructorArgs, _Writing):
     def __init__(self, env: gym.Env, path: Any, *, mode: Mode = "create") -> None:
         RecordConstructorArgs.__init__(self, path=path, mode=mode)
         gym.Wrapper.__init__(self, env)
-        self._begin(
-            path,
-            mode,
-            observation=env.observation_space,
-            action=env.action_space,
-            num_envs=1,
-            autoreset="next_step" if resets_itself(env) else "disabled",
-        )
+        autoreset: Autoreset = "next_step" if resets_itself(env) else "disabled"
+        self._open(path, mode, env.observation_space, env.action_space, num_envs=1, autoreset=autoreset)
+        (self._trail,) = self._trails
 
     def step(self, action: Any) -> Any:
         """Step the environment and write it down; nothing is kept of a step that raises."""
-        held = owned(action)
+        held = action if isinstance(action, IMMUTABLE) else owned(action)
         try:
             result = obs, reward, terminated, truncated, info = self.env.step(action)
-            self._trails.step_one(held, obs, reward, bool(terminated), bool(truncated), info)
+            if not self._trail.is_begun:
+                self._step_unbegun(obs, info, has_ended=bool(terminated or truncated))
+                return result
+            self._row += 1
+            if type(reward) is not float and np.ndim(cast(Any, reward)) == 0:
+                reward = float(reward)
+            self._trail.step(held, obs, reward, terminated, truncated, info, self._iteration, self._row)
+            if terminated or truncated:
+                self._trail.end()
+                self._waits[0] = True
         except BaseException:
-            self._trails.lose()
+            self._lose()
             raise
         return result
 
+    def _step_unbegun(self, obs: Any, info: Mapping[str, Any], *, has_ended: bool) -> None:
+        if not (self._waits[0] and self._autoreset == "disabled"):
+            self._row += 1
+            self._take(0, obs, info, has_ended=has_ended)
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         """Reset the environment; an episode that has not ended is cut."""
-        self._trails.lose()
+        self._lose()
         obs, info = self.env.reset(seed=seed, options=options)
-        self._trails.reset_one(obs, info, seed, options or {})
+        self._count_reset()
+        self._waits[0] = False
+        self._begin(0, obs, info, seed, options or {})
         return obs, info
 
     def close(self) -> None:
         """Close the files and the environment; an episode that has not ended is cut."""
-        self._trails.close()
+        self._end()
         super().close()
-
-
-class RecordVectorTrajectory(VectorWrapper, RecordConstructorArgs, _Writing):
-    """Write every episode of environments that step together as JSON Lines, step by step.
-
-    What follows the end of an episode is read from the environments' `metadata["autoreset_mode"]`.
-
-    Parameters
-    ----------
-    env : gymnasium.vector.VectorEnv
-    path, mode
-        As for `RecordTrajectory`.
-
-    Raises
-    ------
-    FileExistsError, ValueError, ImportError
-        As `RecordTrajectory`; also when the autoreset mode is not known.
-
-    Notes
-    -----
-    Episodes are numbered in the order in which they start, those of the same step by environment. At most 64 files
-    are open between two steps, however many environments there are.
-
-    Examples
-    --------
-    >>> import tempfile, gymnasium as gym, numpy as np, trajlab as tl
-    >>> from trajlab.integrations.gymnasium import RecordVectorTrajectory
-    >>> path = tempfile.TemporaryDirectory()
-    >>> envs = RecordVectorTrajectory(gym.make_vec("CartPole-v1", num_envs=2), path.name)
-    >>> obs, info = envs.reset(seed=0)
-    >>> for _ in range(20):
-    ...     step = envs.step(np.zeros(2, int))
-    >>> tl.read_jsonl(path.name)["env"].values
-    array([0, 1, 1, 0, 1])
-    >>> path.cleanup()
-    """
-
-    def __init__(self, env: VectorEnv, path: Any, *, mode: Mode = "create") -> None:
-        RecordConstructorArgs.__init__(self, path=path, mode=mode)
-        VectorWrapper.__init__(self, env)
-        self._begin(
-            path,
-            mode,
-            observation=env.single_observation_space,
-            action=env.single_action_space,
-            num_envs=env.num_envs,
-            autoreset=autoreset_of(env),
-        )
-
-    def step(self, actions: Any) -> Any:
-        """Step the environments and write it down; nothing is kept of a step that raises."""
-        held = owned(actions)
-        try:
-            result = obs, reward, terminated, truncated, infos = self.env.step(actions)
-            self._trails.step_many(
-                each_of(self.env.action_space, held),
-                each_of(self.env.observation_space, obs),
-                reward,
-                np.asarray(terminated, bool),
-                np.asarray(truncated, bool),
-                infos,
-                self.env.observation_space,
-            )
-        except BaseException:
-            self._trails.lose()
-            raise
-        return result
-
-    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
-        """Reset all environments, or those of `options["reset_mask"]`; episodes that have not ended are cut."""
-        given: Mapping[str, Any] = options or {}
-        where = np.array(given.get(RESET_MASK, np.ones(self.num_envs, bool)), bool)
-        try:
-            obs, infos = self.env.reset(seed=seed, options=options)
-            seeds = [None] * self.num_envs if seed is None else seeds_of(seed, self.num_envs).tolist()
-            own = {key: value for key, value in given.items() if key != RESET_MASK}
-            self._trails.reset_many(where, each_of(self.env.observation_space, obs), infos, seeds, own)
-        except BaseException:
-            self._trails.lose()
-            raise
-        return obs, infos
-
-    def close(self, **kwargs: Any) -> None:
-        """Close the files and the environments; episodes that have not ended are cut."""
-        self._trails.close()
-        super().close(**kwargs)

@@ -1,6 +1,6 @@
 """What files say of variables that are met as they come: dtypes may widen, and infos join, while files are open."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,9 +9,9 @@ from trajlab import names
 from trajlab.io.jsonl.describe import INFO, SEED, VALUES
 from trajlab.io.jsonl.plain import Found, Plain
 from trajlab.io.jsonl.specs import Place, Spec, Stands
-from trajlab.io.jsonl.text import dumps, encode, fragment
+from trajlab.io.jsonl.text import dumps, fragment
 from trajlab.io.jsonl.write import spec_as_json
-from trajlab.padding import padding_text, shown_dtype
+from trajlab.padding import padding_text
 
 OPTIONS = "options"
 _INT, _BOOL, _TEXT = np.dtype(np.int64), np.dtype(bool), np.dtype("<U10")
@@ -74,6 +74,11 @@ class Declared:
             name, Spec((*leading, *own), cell, dtype, about | dict(attrs or {}), False, stands, place, is_optional)
         )
 
+    def flags(self) -> None:
+        """Give the specs of what each step's line says of an end."""
+        for flag in (names.TERMINATED, names.TRUNCATED):
+            self.declare(flag, "step", (flag,), (), _BOOL, {names.ROLE_ATTR: flag})
+
     def _of_episode(self, name: str, place: Place, array: np.ndarray) -> None:
         about = {names.ROLE_ATTR: names.EPISODE_FIELD_ROLE}
         self.declare(name, "episode", place, array.shape, array.dtype, about, is_optional=True)
@@ -119,111 +124,3 @@ class Declared:
             wide = np.promote_types(spec.dtype, array.dtype)
             if wide != spec.dtype:
                 self.declare(name, "step", place, spec.shape, wide, is_optional=True)
-
-
-class Leaf:
-    """One array in a tree of them, whose shape is fixed and whose dtype may widen."""
-
-    def __init__(
-        self,
-        declared: Declared,
-        name: str,
-        place: Place,
-        path: tuple[Any, ...],
-        cell: tuple[int, ...] | None,
-        dtype: Any,
-    ) -> None:
-        """Look at values under `path` of a tree; without `cell` the first one tells its shape."""
-        self._declared, self.name, self.place, self.path = declared, name, place, path
-        self._cell, self._dtype = cell, dtype
-        self._attrs: Mapping[str, Any] = {}
-        self._role, self._is_before, self._is_declared = "", False, False
-        self._kind: Any = None
-
-    def described(self, role: str, attrs: Mapping[str, Any]) -> "Leaf":
-        """Set the role of the field and its further attributes."""
-        self._attrs, self._role, self._is_before = attrs, role, role == "observation"
-        return self
-
-    def fits(self, value: Any) -> bool:
-        """Say whether a value may be written as it is: of the type and dtype of the one before."""
-        if type(value) is not self._kind:
-            return False
-        return self._kind is not np.ndarray or (value.dtype == self._dtype and value.shape == self._cell)
-
-    def fitted(self, value: Any) -> Any:
-        """Return a value as JSON in the dtype that files say, which becomes a wider one where it must.
-
-        Raises
-        ------
-        ValueError
-            When its shape or kind is another.
-        """
-        array = np.asarray(value)
-        array = array.astype(shown_dtype(array.dtype), copy=False)
-        cell = array.shape if self._cell is None else self._cell
-        if array.shape != cell and array.squeeze().shape == tuple(n for n in cell if n != 1):
-            array = array.reshape(cell)
-        if array.shape != cell:
-            raise ValueError(
-                f"{self.name!r} has shape {array.shape}; expected {cell}, as its space or the first step says"
-            )
-        wide = array.dtype if self._dtype is None else _common(self._dtype, array.dtype)
-        if wide is None:
-            raise ValueError(f"{self.name!r} has dtype {array.dtype}; expected {self._dtype}")
-        if not self._is_declared or wide != self._dtype:
-            self._cell, self._dtype, self._is_declared = cell, wide, True
-            self._declare()
-        is_plain = (
-            array.dtype == wide and wide.kind in "biuf" and isinstance(value, np.ndarray | np.generic | int | float)
-        )
-        self._kind = type(value) if is_plain else None
-        return fragment(encode(array.astype(wide)))
-
-    def _declare(self) -> None:
-        assert self._cell is not None
-        attrs = {**self._attrs, **({names.ROLE_ATTR: self._role} if self._role else {})}
-        stands: Stands = "before" if self._is_before else "step"
-        self._declared.declare(self.name, stands, self.place, self._cell, self._dtype, attrs)
-        if self._is_before:
-            final = names.final_name(self.name)
-            dims = tuple(f"{self.name}_dim_{axis}" for axis in range(len(self._cell)))
-            about = {**self._attrs, "long_name": f"final {self.name}"}
-            self._declared.declare(final, "final", self.place, self._cell, self._dtype, about, dims=dims)
-
-
-def _common(ours: np.dtype, theirs: np.dtype) -> np.dtype | None:
-    """Return the dtype that holds the values of both; None where texts and numbers meet."""
-    if (ours.kind == "U") != (theirs.kind == "U"):
-        return None
-    return np.promote_types(ours, theirs)
-
-
-class Tree:
-    """The arrays in what an environment takes or returns: one, or several in dicts and tuples."""
-
-    def __init__(self, leaves: Sequence[Leaf], plain: Plain) -> None:
-        """Look at some leaves; what else there is has no fixed shape, and is no variable."""
-        self._leaves, self._plain = {leaf.path: leaf for leaf in leaves}, plain
-        if len(leaves) == 1 and leaves[0].path == ():
-            self.fits = leaves[0].fits  # type: ignore[assignment, method-assign]  # sooner than by way of the method below, at every step
-
-    def fits(self, tree: Any) -> bool:
-        """Say whether all leaves may be written as they are."""
-        return all(leaf.fits(_under(tree, path)) for path, leaf in self._leaves.items())
-
-    def fitted(self, tree: Any, path: tuple[Hashable, ...] = ()) -> Any:
-        """Return a tree as `dumps` takes it."""
-        if path in self._leaves:
-            return self._leaves[path].fitted(tree)
-        if isinstance(tree, Mapping):
-            return {str(key): self.fitted(one, (*path, key)) for key, one in tree.items()}
-        if isinstance(tree, list | tuple):
-            return [self.fitted(one, (*path, place)) for place, one in enumerate(tree)]
-        return self._plain(tree)
-
-
-def _under(tree: Any, path: Iterable[Any]) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree

@@ -12,6 +12,8 @@ Mode = Literal["create", "append", "replace"]
 
 NO_EPISODES = "no_episodes.jsonl"
 """The file that says what the fields of a Dataset without episodes are."""
+APPENDING = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+"""How files are opened."""
 _NAME = re.compile(r"episode_(\d{5,18})\.jsonl")
 
 
@@ -37,6 +39,18 @@ def number_of(path: Path) -> int | None:
     """Return the number that a file's name tells, None where it tells none."""
     match = _NAME.fullmatch(path.name)
     return int(match[1]) if match else None
+
+
+def new_file(path: Path) -> int:
+    """Make the file of an episode, open to append; raise FileExistsError where another writer has made it."""
+    try:
+        return os.open(path, APPENDING | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} is there, but was not when this writer began: another one writes into {path.parent}, too, or its "
+            "recorder was reset and counts from 0 again. Give each a directory of its own; a writer that is made with "
+            "mode='append' goes on behind the files that are there"
+        ) from None
 
 
 def prepare(path: Any, mode: Any) -> tuple[Path, int]:

@@ -10,12 +10,14 @@ from trajlab.io.jsonl.text import library
 CHECKSUM = "crc"
 _MARK, _SIZE = b',"crc":"', 18
 """How the end of a line begins, and how long it is: eight hexadecimal digits, a quote and a brace."""
+SEALED = b'%b,"crc":"%08x"}\n'
+"""A line, of a JSON object without its last brace and the CRC-32 of that."""
 
 
 def sealed(line: bytes) -> bytes:
     """Return a JSON object as a line, with the CRC-32 of all before it under the last key, `crc`."""
     body = line[:-1]
-    return b'%b,"crc":"%08x"}\n' % (body, zlib.crc32(body))
+    return SEALED % (body, zlib.crc32(body))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -4,20 +4,26 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zlib import crc32
+
+from numpy import ndarray
 
 from trajlab import names
-from trajlab.io.jsonl.declared import OPTIONS, Declared, Tree
+from trajlab.io.jsonl.declared import OPTIONS, Declared
 from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
-from trajlab.io.jsonl.files import episode_file
-from trajlab.io.jsonl.lines import sealed
+from trajlab.io.jsonl.files import APPENDING, episode_file, new_file
+from trajlab.io.jsonl.leaves import Leaf, Tree
+from trajlab.io.jsonl.lines import SEALED, sealed
 from trajlab.io.jsonl.specs import FORMAT
 from trajlab.io.jsonl.text import OPTIONS as NUMPY
-from trajlab.io.jsonl.text import library
+from trajlab.io.jsonl.text import dumps, library
 from trajlab.version import package_version
 
+_REST = b',"terminated":%b,"truncated":%b,"info":%b,"iteration":%d'
+_OF_NULL = ord("l")
+"""A letter of null, which neither keys nor numbers have: a byte is found sooner than a word."""
 MAX_OPEN = 64
 """Files that stay open between steps; further ones are opened for each line."""
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
 
 
 class LiveFiles:
@@ -28,21 +34,26 @@ class LiveFiles:
         self._directory, self._next = directory, first
         self._open: dict[int, int] = {}
 
-    def begin(self) -> int:
-        """Return the number of a new episode, whose file comes with its first lines."""
-        self._next += 1
-        return self._next - 1
+    def begin(self) -> tuple[int, int | None]:
+        """Make the file of a new episode; return its number, and the file where it stays open.
 
-    def open(self, number: int) -> int | None:
-        """Return the file of an episode, which stays open; None where so many are open that it does not."""
+        Raises
+        ------
+        FileExistsError
+            When another writer has made it.
+        """
+        number = self._next
+        file = new_file(episode_file(self._directory, number))
+        self._next += 1
         if len(self._open) >= MAX_OPEN:
-            return None
-        file = self._open[number] = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
-        return file
+            os.close(file)
+            return number, None
+        self._open[number] = file
+        return number, file
 
     def append(self, number: int, text: bytes) -> None:
         """Append lines to an episode's file that does not stay open."""
-        file = os.open(episode_file(self._directory, number), _FLAGS, 0o666)
+        file = os.open(episode_file(self._directory, number), APPENDING)
         try:
             _write(file, text)
         finally:
@@ -82,9 +93,9 @@ class Trail:
         env: int,
         files: LiveFiles,
         declared: Declared,
-        obs: Tree,
-        action: Tree,
-        reward: Tree,
+        obs: Leaf | Tree,
+        action: Leaf | Tree,
+        reward: Leaf,
         attrs: Mapping[str, Any],
     ) -> None:
         """Write the episodes of environment `env`."""
@@ -95,6 +106,8 @@ class Trail:
         self._number: int | None = None
         self._file: int | None = None
         self._t = self._version = 0
+        self._line: dict[str, Any] = {"event": "step", "t": None, "action": None, "obs": None, "reward": None}
+        self._rest, self._iteration = b"", -1
         self._dumps = library().dumps
         self.is_begun = False
 
@@ -103,7 +116,7 @@ class Trail:
     ) -> None:
         """Note what an environment showed before its first step, in memory of one's own; end what was before."""
         self.end()
-        self._shown = obs
+        self._shown, self._t = obs, 0
         self._head = {INFO: self._declared.plain(info), SEED: seed, OPTIONS: self._declared.options(options)}
         self._head[names.START_SEEN] = start_seen
         self.is_begun = True
@@ -118,52 +131,66 @@ class Trail:
         ValueError
             When a value has another shape or kind than the variable.
         """
-        fits = self._obs.fits(obs) and self._action.fits(action) and self._reward.fits(reward)
-        if not fits:
-            obs, action, reward = self._fitted(obs, action, reward)
-        if info:
-            info = self._declared.info(info)
-        head = self._first_line(iteration, row) if self._number is None else b""
-        self._t += 1
-        line = {  # its keys are spelt here, as this is done for every step
-            "event": "step",
-            "t": self._t,
-            "action": action,
-            "obs": obs,
-            "reward": reward,
-            "terminated": terminated,
-            "truncated": truncated,
-            "info": info,
-            "iteration": iteration,
-        }
+        line = self._line
+        line["t"] = self._t = self._t + 1
+        line["action"], line["obs"], line["reward"] = action, obs, reward
+        text = b"null"
+        leaf = self._obs
+        if (  # `fits` would say it all, but a call takes as long as the rest of this
+            ((type(obs) is ndarray and obs.dtype is leaf.dtype and obs.shape == leaf.shape) or leaf.fits(obs))
+            and (type(action) is self._action.number or self._action.fits(action))
+            and (type(reward) is self._reward.number or self._reward.fits(reward))
+        ):
+            try:
+                text = self._dumps(line, None, NUMPY)
+            except TypeError:  # an array that does not lie as orjson takes it
+                text = b"null"
+        if _OF_NULL in text and b"null" in text:  # also for a number that is not finite
+            text = self._fitted(action, obs, reward)
+        is_usual = iteration == self._iteration and not (terminated or truncated or info)
+        rest = self._rest if is_usual else self._rest_of(terminated, truncated, info, iteration)
         if self._version != self._declared.version:
-            line["variables"] = self._declared.entries(self._version)
-            self._version = self._declared.version
-        try:
-            text = self._dumps(line, option=NUMPY)
-        except TypeError:  # an array that does not lie as orjson takes it
-            text = b"null"
-        if fits and b"null" in text:  # a number that is not finite
-            line["obs"], line["action"], line["reward"] = self._fitted(obs, action, reward)
-            text = self._dumps(line, option=NUMPY)
-        self._write(head + sealed(text))
+            rest += self._news()
+        body = text[:-1] + rest
+        whole = SEALED % (body, crc32(body))
+        if self._file is None:
+            self._append(whole, iteration, row)
+        elif (written := os.write(self._file, whole)) < len(whole):  # as a disk that fills up does
+            _write(self._file, whole[written:])
 
-    def _write(self, text: bytes) -> None:
-        if self._file is not None:
-            _write(self._file, text)
+    def _append(self, line: bytes, iteration: int, row: int) -> None:
+        """Write a line to a new file, behind the first line of that, or to one that does not stay open."""
+        if self._number is None:
+            line = self._first_line(iteration, row) + line
+        assert self._number is not None
+        if self._file is None:
+            self._files.append(self._number, line)
         else:
-            assert self._number is not None
-            self._files.append(self._number, text)
+            _write(self._file, line)
 
-    def _fitted(self, obs: Any, action: Any, reward: Any) -> tuple[Any, Any, Any]:
+    def _fitted(self, action: Any, obs: Any, reward: Any) -> bytes:
+        """Return the values of a step in the dtypes that files say, which become wider ones where they must."""
         shown = None if obs is None else self._obs.fitted(obs)
-        return shown, self._action.fitted(action), self._reward.fitted(reward)
+        values = {"action": self._action.fitted(action), "obs": shown, "reward": self._reward.fitted(reward)}
+        return dumps(self._line | values)
+
+    def _rest_of(self, terminated: Any, truncated: Any, info: Any, iteration: int) -> bytes:
+        """Return the end of a line, which is kept where it is like that of most steps."""
+        flags = (b"true" if flag else b"false" for flag in (terminated, truncated))
+        rest = _REST % (*flags, dumps(self._declared.info(info)), iteration)
+        if not (terminated or truncated or info):
+            self._rest, self._iteration = rest, iteration
+        return rest
+
+    def _news(self) -> bytes:
+        """Return what a file that is there does not say yet of the variables."""
+        since, self._version = self._version, self._declared.version
+        return b"" if self._number is None else b',"variables":%b' % dumps(self._declared.entries(since))
 
     def _first_line(self, iteration: int, row: int) -> bytes:
         """Return the first line of a new file."""
         shown = self._obs.fitted(self._shown)
-        self._number, self._t, self._version = self._files.begin(), 0, self._declared.version
-        self._file = self._files.open(self._number)
+        (self._number, self._file), self._version = self._files.begin(), self._declared.version
         line = {
             "event": "reset",
             names.EPISODE: self._number,
@@ -180,7 +207,7 @@ class Trail:
                 names.START_SEEN: self._head[names.START_SEEN],
             },
         }
-        return sealed(self._dumps(line, option=NUMPY))
+        return sealed(dumps(line))
 
     def end(self) -> None:
         """End the episode, by its last flags or where it is."""

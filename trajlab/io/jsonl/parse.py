@@ -11,6 +11,7 @@ from trajlab import names
 from trajlab.errors import warn_user
 from trajlab.io.jsonl.describe import by_place
 from trajlab.io.jsonl.lines import read_lines
+from trajlab.io.jsonl.older import is_older, with_fields
 from trajlab.io.jsonl.specs import FORMAT, Place, Spec, at, parse_specs
 from trajlab.io.jsonl.text import MAX_WIDTH, decode
 
@@ -69,6 +70,8 @@ def parse_file(path: Path) -> Parsed | None:
     if not lines:
         warn_user(f"{path} is left out: it has no first line")
         return None
+    if is_older(lines[0]):
+        lines = with_fields(path, lines)
     head, steps = lines[0], lines[1:]
     try:
         number, attrs, labels, specs = _head(head)

@@ -1,5 +1,6 @@
 """Files as a Dataset: the episodes that they hold, in the order of their numbers."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,10 @@ def read_jsonl(path: Any) -> xr.Dataset:
     Notes
     -----
     Nothing in a file is run, and it is believed only as far as its lines agree with what it says of itself.
+
+    Files that say nothing of their fields are read, too: lines of `event`, `obs`, `action`, `reward`, `terminated`,
+    `truncated` and `info`, as older wrappers write them. Their numbers become int64, float64 or bool, and episodes
+    stand behind each other.
     """
     path = as_path(path)
     if not path.exists():
@@ -62,12 +67,23 @@ def read_jsonl(path: Any) -> xr.Dataset:
     episodes = [episode for file in files if (episode := parse_file(file)) is not None and _is_any(episode)]
     if not episodes:
         return _without_episodes(path)
-    return _dataset(merge(episodes))
+    return _dataset(merge(_with_first_rows(episodes)))
 
 
 def _is_any(episode: Parsed) -> bool:
     """Say whether a file holds an episode: a step, or none where its steps were sliced away before it was written."""
     return episode.number >= 0 and (episode.count > 0 or episode.is_whole)
+
+
+def _with_first_rows(episodes: list[Parsed]) -> list[Parsed]:
+    """Return episodes with their first rows: one whose file tells none follows the one before, behind a reset row."""
+    found, row = [], 0
+    for one in episodes:
+        if names.START_ROW not in one.values:
+            one = dataclasses.replace(one, values={**one.values, names.START_ROW: np.array(row + 1)})
+        row = int(one.values[names.START_ROW]) + one.count
+        found.append(one)
+    return found
 
 
 def _without_episodes(path: Path) -> xr.Dataset:

@@ -13,7 +13,7 @@ from trajlab.dataset.flat import read_flat
 from trajlab.dataset.parts import iter_parts
 from trajlab.dataset.schema import validate
 from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, by_place, describe
-from trajlab.io.jsonl.files import NO_EPISODES, Mode, episode_file, prepare
+from trajlab.io.jsonl.files import NO_EPISODES, Mode, episode_file, new_file, prepare
 from trajlab.io.jsonl.lines import sealed
 from trajlab.io.jsonl.plain import Plain, attrs_as_json
 from trajlab.io.jsonl.specs import FORMAT, Spec, as_entry
@@ -133,7 +133,7 @@ class EpisodesAsLines:
             columns += [_flag_texts(flag, str(reason[e]), is_last) for flag in self._flags]
             columns += [own[name] for name in self._steps]
             text = sealed(self._reset(head)) + b"".join(sealed(self._step(row)) for row in zip(*columns, strict=True))
-            with episode_file(directory, number).open("xb") as file:
+            with open(new_file(episode_file(directory, number)), "wb") as file:
                 file.write(text)
 
     def _per_episode(self, part: xr.Dataset, name: str) -> list[bytes]:
