@@ -85,3 +85,13 @@ class TestCells:
         episode, step = CellEpisodes.of(table, width).locate(row, column)
         np.testing.assert_array_equal(episode, episode_of[row, column])
         np.testing.assert_array_equal(step, row - table.start[episode])
+
+    def test_are_located_among_some_rows(self, width: int, in_order: bool):
+        table, episode_of = some_episodes(width, in_order=in_order)
+        cells = CellEpisodes.of(table, width)
+        for start, stop in PARTS:
+            there = np.flatnonzero(episode_of[start:stop].reshape(-1) >= 0)
+            for some in (there, there[:1], there[::100]):
+                episode, step = cells.locate_among(some, start, stop)
+                np.testing.assert_array_equal(episode, episode_of[start:stop].reshape(-1)[some])
+                np.testing.assert_array_equal(step, start + some // width - table.start[episode])

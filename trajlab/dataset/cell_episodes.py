@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from trajlab.dataset.cells import MANY_OF
 from trajlab.segment import Episodes
 
 WIDE = 128
@@ -93,6 +94,21 @@ class CellEpisodes:
         """Return the episodes of some cells that they hold, and the steps, by row of the log and column."""
         found = self._by_column[np.searchsorted(self._first_cells, column * self._rows + row, side="right") - 1]
         return self.order[found], row - self.begin[found]
+
+    def locate_among(self, cells: np.ndarray, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the same of cells that are counted through from row `start` on, of the rows before `stop`."""
+        row = start + cells // self.width
+        if len(cells) * MANY_OF < (stop - start) * self.width:
+            return self.locate(row, cells % self.width)
+        found = self.spread(self._rank, start, stop)[cells]
+        return self.order[found], row - self.begin[found]
+
+    @functools.cached_property
+    def _rank(self) -> np.ndarray:
+        """Where each episode stands in the order in which they begin."""
+        rank = np.empty(len(self.order), np.int32)
+        rank[self.order] = np.arange(len(self.order))
+        return rank
 
     def present(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return which episodes hold cells on both sides of the first of some rows, and which begin in them."""

@@ -8,6 +8,9 @@ import xarray as xr
 
 from trajlab.names import LENGTH, TIME
 
+MANY_OF = 64
+"""From one transition of so many on, all are located at once."""
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
@@ -111,6 +114,8 @@ class CellSpan:
 
     def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return position along `episode` and label of `time` of some transitions, counted from `start`."""
+        if len(places) * MANY_OF > self.stop - self.start:
+            return self.episode[places], self.time[places]
         numbers = self.start + places
         episode = np.searchsorted(self.cells.offsets, numbers, side="right") - 1
         return episode, self.cells.labels[numbers - self.cells.offsets[episode]]

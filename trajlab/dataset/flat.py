@@ -22,8 +22,6 @@ MAX_BYTES = 2**25
 """Bytes a batch may take, where one transition is not bigger."""
 MAX_CELLS = 2**17
 """Transitions of a batch at most: index arrays of that size stay in the processor's cache."""
-MANY_OF = 64
-"""From one transition of so many on, all are located at once."""
 
 Reader = Callable[[CellSpan], np.ndarray]
 """Returns one field's values (M, ...) at a span of M transitions."""
@@ -81,9 +79,7 @@ class FlatBatch:
 
     def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return `episode` and `time` of the transitions at some places, which ascend."""
-        if self.find is None or len(places) * MANY_OF > len(next(iter(self.values.values()))):
-            return self.episode[places], self.time[places]
-        return self.find(places)
+        return (self.episode[places], self.time[places]) if self.find is None else self.find(places)
 
 
 def batch_of(values: Mapping[str, np.ndarray], span: CellSpan) -> FlatBatch:

@@ -176,8 +176,7 @@ def _tile(
 
     def locate(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         cells = places if held is None or every_cell else np.flatnonzero(held)[places]
-        row, column = np.divmod(cells, episodes.width)
-        return episodes.locate(row + start, column)
+        return episodes.locate_among(cells, start, stop)
 
     values = {}
     for name, variable in variables.items():
