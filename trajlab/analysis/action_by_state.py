@@ -140,7 +140,7 @@ def grouped_by_state(
     binned = _Binned(ds, name, grid, groups)
     coords: dict[str, Any] = {}
     if kind is None:
-        require_numeric(ds[name].variable, name, WHAT)
+        require_numeric(ds.variables[name], name, WHAT)
         variables = _moments(ds, binned)
     else:
         variables, coords = _counts(ds, binned, kind, names)
@@ -166,7 +166,7 @@ class _Binned:
     def __init__(self, ds: xr.Dataset, name: str, grid: Grid, groups: Groups) -> None:
         self.ds, self.name, self.grid, self.groups = ds, name, grid, groups
         self.alive = AliveRows.of(ds, name)
-        self.inner = ds[name].shape[2:]
+        self.inner = ds.variables[name].shape[2:]
         self.size = groups.size * grid.size
         self.num_nan = 0
         self._n = PlaceCounter(self.size * self.alive.num_agents)
@@ -206,7 +206,7 @@ def _counts(
     ds: xr.Dataset, binned: _Binned, kind: str, labels: dict[Any, str] | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return how often each value occurs in each bin, and the coordinates of values."""
-    name, components = binned.name, component_count(ds[binned.name].variable)
+    name, components = binned.name, component_count(ds.variables[binned.name])
 
     def check(number: int) -> None:
         require_few(number, name, WHAT)
@@ -223,7 +223,7 @@ def _counts(
         nan = but_not(missing, dead)
         binned.num_nan += 0 if nan is None else count_set(nan[index >= 0])
         counter.add(values, index, either(missing, dead))
-    values, counts = list_values(*counter.result(), labels, ds[name].attrs, name)
+    values, counts = list_values(*counter.result(), labels, ds.variables[name].attrs, name)
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*binned.dims, *inner_dims(ds, name), VALUE)
@@ -237,7 +237,7 @@ def _counts(
 def _moments(ds: xr.Dataset, binned: _Binned) -> dict[str, Any]:
     """Return mean and deviation in each bin."""
     name, alive = binned.name, binned.alive
-    width = component_count(ds[name].variable) // max(alive.num_agents, 1)
+    width = component_count(ds.variables[name]) // max(alive.num_agents, 1)
     moments = Moments(binned.size * alive.num_agents, width)
     for batch, index in binned.batches():
         cells = alive.cells(batch)

@@ -124,7 +124,7 @@ def grouped_entropy(ds: xr.Dataset, name: str, groups: Groups, window: int = 1) 
     if window > 1 and len(counted.counts):
         counted = _pooled(counted, np.sort(ds[TIME].values), window)
     dims = (*groups.dims, TIME, *inner_dims(ds, name))
-    bits = entropy_bits(counted.counts).reshape(*groups.shape, ds.sizes[TIME], *ds[name].shape[2:])
+    bits = entropy_bits(counted.counts).reshape(*groups.shape, ds.sizes[TIME], *ds.variables[name].shape[2:])
     result = labelled_steps(ds, name, groups, counted, {ENTROPY: (dims, bits, _attrs(ds, name))}, {}, "action_entropy")
     if window > 1:
         result[N].attrs["long_name"] = f"transitions within {window} steps"
@@ -156,7 +156,7 @@ def episode_entropy(ds: xr.Dataset, name: str) -> xr.Dataset:
     _, (bits, n, num_nan) = reduce_coded(ds, name, make_groups(ds, None), kind, "action_entropy", _within_episodes)
     if num_nan:
         warn_user(f"action_entropy: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
-    dims, shape = (EPISODE, *inner_dims(ds, name)), (ds.sizes[EPISODE], *ds[name].shape[2:])
+    dims, shape = (EPISODE, *inner_dims(ds, name)), (ds.sizes[EPISODE], *ds.variables[name].shape[2:])
     return xr.Dataset(
         {
             ENTROPY: (dims, bits.reshape(shape), _attrs(ds, name)),

@@ -131,7 +131,7 @@ def grouped_histogram(
     if kind is not None:
         counts, coords, attrs = _count_values(ds, name, groups, kind, names)
     else:
-        require_numeric(ds[name].variable, name, what)
+        require_numeric(ds.variables[name], name, what)
         counts, coords, attrs = _count_bins(ds, name, groups, DEFAULT_BINS if bins is None else bins)
     if num_nan := attrs[NUM_NAN_ATTR]:
         warn_user(f"{what}: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
@@ -143,7 +143,7 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, place) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), next(iter(coords)))
-    shape = (*groups.shape, *ds[name].shape[2:], counts.shape[-1])
+    shape = (*groups.shape, *ds.variables[name].shape[2:], counts.shape[-1])
     counts = counts.reshape(shape)
     totals = counts.sum(axis=-1, keepdims=True)
     with np.errstate(invalid="ignore"):
@@ -162,7 +162,7 @@ def _count_values(
     ds: xr.Dataset, name: str, groups: Groups, kind: str, labels: dict[Any, str] | None
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count each value; return counts (group, component, value), the coordinates and attributes."""
-    counter = ValueCounter(groups.size, component_count(ds[name].variable))
+    counter = ValueCounter(groups.size, component_count(ds.variables[name]))
     num_nan = 0
     alive = AliveRows.of(ds, name)
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
@@ -171,7 +171,7 @@ def _count_values(
         num_nan += count_set(missing, dead)
         counter.add(values, groups.index(batch), either(missing, dead))
     values, counts = counter.result()
-    values, counts = list_values(values, counts, labels, ds[name].attrs, name)
+    values, counts = list_values(values, counts, labels, ds.variables[name].attrs, name)
     return counts, value_coords(ds, name, values, labels), {NUM_NAN_ATTR: num_nan}
 
 
@@ -179,11 +179,11 @@ def _count_bins(
     ds: xr.Dataset, name: str, groups: Groups, bins: Any
 ) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
     """Count in bins; return counts (group, component, bin), the coordinates and attributes."""
-    places = groups.size * component_count(ds[name].variable)
+    places = groups.size * component_count(ds.variables[name])
     if isinstance(bins, int | np.integer) and int(bins) * max(places, 1) > MAX_PLACES:
         raise ValueError(f"bins={bins!r}; expected at most {MAX_PLACES:,} counts of all groups and components together")
     edges = _edges(ds, name, bins)
-    counter = BinCounter(edges, groups.size, component_count(ds[name].variable))
+    counter = BinCounter(edges, groups.size, component_count(ds.variables[name]))
     alive = AliveRows.of(ds, name)
     for batch in iter_flat(ds, [name, *groups.fields, *alive.needed]):
         dead = alive.missing(batch, batch.values[name].shape)

@@ -194,7 +194,7 @@ def _table(
 ) -> pd.DataFrame:
     """Return what was found as rows of a table."""
     repeats = [len(one.counts) for one in found]
-    dims, shape = inner_dims(ds, name), ds[name].shape[2:]
+    dims, shape = inner_dims(ds, name), ds.variables[name].shape[2:]
     group, *inner = np.unravel_index(place, (groups.size, *shape)) if len(place) else [place] * (1 + len(shape))
     columns: dict[str, Any] = dict.fromkeys(groups.dims, groups.labels[group])
     for dim, where, size in zip(dims, inner, shape, strict=True):

@@ -75,11 +75,11 @@ def grouped_rates(ds: xr.Dataset, name: str, groups: Groups, labels: Any) -> xr.
     """Return `action_rates` of the field called `name` for groups that were made already."""
     names = check_labels(labels)
     counted = count_steps(ds, name, groups, "action_rates")
-    values, counts = list_values(counted.values, counted.counts, names, ds[name].attrs, name)
+    values, counts = list_values(counted.values, counted.counts, names, ds.variables[name].attrs, name)
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=-1, keepdims=True)
     dims = (*groups.dims, TIME, *inner_dims(ds, name), VALUE)
-    shape = (*groups.shape, ds.sizes[TIME], *ds[name].shape[2:], len(values))
+    shape = (*groups.shape, ds.sizes[TIME], *ds.variables[name].shape[2:], len(values))
     variables: dict[str, Any] = {
         COUNT: (dims, counts.reshape(shape), {"long_name": "transitions"}),
         SHARE: (dims, share.reshape(shape), {"long_name": "share of transitions", "units": "1"}),

@@ -177,7 +177,7 @@ class _Edges:
 
     def opens(self, batch: CodedColumns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the cells at which a run that begins, and one that ends, is open; `ends` are those none follows."""
-        one, size = batch.one, batch.codes.size // batch.components
+        one, size = batch.one, batch.one.ahead * batch.codes.shape[1]
         before = np.zeros(0, np.intp)
         if not (self._is_whole and self._has_start.all()):
             first = one.last + one.ahead

@@ -130,7 +130,7 @@ def grouped_saturation(
     ds: xr.Dataset, name: str, groups: Groups, limits: Limits, executed: str | None = None
 ) -> xr.Dataset:
     """Return `action_saturation` of the field called `name` for groups that were made already."""
-    require_numeric(ds[name].variable, name, WHAT)
+    require_numeric(ds.variables[name], name, WHAT)
     require_free_dims(ds, name, (*groups.dims, *SATURATION_NAMES), WHAT)
     has_bounds = executed is None or limits.low is not None or limits.high is not None or not is_unbounded(ds, name)
     if not has_bounds:
@@ -155,8 +155,8 @@ def grouped_saturation(
 
 
 def _check_executed(ds: xr.Dataset, name: str, executed: str) -> None:
-    require_numeric(ds[executed].variable, executed, WHAT)
-    shapes = [ds[key].shape[2:] for key in (executed, name)]
+    require_numeric(ds.variables[executed], executed, WHAT)
+    shapes = [ds.variables[key].shape[2:] for key in (executed, name)]
     if shapes[0] != shapes[1]:
         raise ValueError(
             f"{WHAT}: executed={executed!r} has components of shape {shapes[0]}, and {name!r} of {shapes[1]}; expected "
@@ -168,7 +168,7 @@ def _count(
     ds: xr.Dataset, name: str, groups: Groups, bounds: Bounds | None, tolerance: np.ndarray, executed: str | None
 ) -> tuple[SideCounter | None, DifferenceCounter]:
     """Go through all transitions once; without bounds nothing is on a side."""
-    sides = None if bounds is None else SideCounter(*bounds.inner(ds[name].dtype), groups.size)
+    sides = None if bounds is None else SideCounter(*bounds.inner(ds.variables[name].dtype), groups.size)
     differences = DifferenceCounter(tolerance, groups.size)
     alive = AliveRows.of(ds, name)
     fields = [name, *([] if executed is None else [executed]), *groups.fields, *alive.needed]
@@ -202,7 +202,7 @@ def _labelled(
         CLIPPED: {"long_name": "share of transitions in which another action was executed"} | share,
         MEAN_DIFFERENCE: {"long_name": f"mean difference from the {title} executed", **units_of(ds, name)},
     }
-    lead = (*groups.shape, *ds[name].shape[2:])
+    lead = (*groups.shape, *ds.variables[name].shape[2:])
     variables = {}
     for key, values in arrays.items():
         of_side = (SIDE,) if values.ndim == 3 else ()

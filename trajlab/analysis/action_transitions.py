@@ -97,8 +97,8 @@ def grouped_transitions(ds: xr.Dataset, name: str, groups: Groups, labels: Any) 
     values, counts, num_nan = _count_pairs(ds, name, groups, kind)
     if num_nan:
         warn_user(f"action_transitions: {num_nan} values of {name!r} are NaN, and in no pair; attrs['num_nan'] says so")
-    listed, counts = list_values(values, counts, names, ds[name].attrs, name)
-    _, counts = list_values(values, counts.swapaxes(-1, -2), names, ds[name].attrs, name)
+    listed, counts = list_values(values, counts, names, ds.variables[name].attrs, name)
+    _, counts = list_values(values, counts.swapaxes(-1, -2), names, ds.variables[name].attrs, name)
     return _labelled(ds, name, groups, listed, counts.swapaxes(-1, -2), names, num_nan)
 
 
@@ -106,7 +106,7 @@ def _count_pairs(ds: xr.Dataset, name: str, groups: Groups, kind: str) -> tuple[
     """Return the values, counts (group, component, value, next value), and how many values are NaN."""
     counter = PairCounter(
         groups.size,
-        component_count(ds[name].variable),
+        component_count(ds.variables[name]),
         functools.partial(require_few, name=name, what="action_transitions"),
     )
     num_nan = 0
@@ -136,7 +136,7 @@ def _labelled(
 ) -> xr.Dataset:
     """Return counts (group, component, value, next value) as a Dataset."""
     dims = (*groups.dims, *inner_dims(ds, name), VALUE, NEXT_VALUE)
-    counts = np.ascontiguousarray(counts).reshape(*groups.shape, *ds[name].shape[2:], *counts.shape[-2:])
+    counts = np.ascontiguousarray(counts).reshape(*groups.shape, *ds.variables[name].shape[2:], *counts.shape[-2:])
     with np.errstate(invalid="ignore"):
         share = counts / counts.sum(axis=(-2, -1), keepdims=True)
         probability = counts / counts.sum(axis=-1, keepdims=True)

@@ -80,7 +80,7 @@ def align(
             variables[name] = lazy_variable(dims, WindowArray(variable, windows), variable.attrs)
         elif TIME not in variable.dims:
             variables[name] = variable.isel({EPISODE: episodes}) if EPISODE in variable.dims else variable
-    variables[MASK] = xr.Variable((EPISODE, LAG), windows.mask(), ds[MASK].attrs)
+    variables[MASK] = xr.Variable((EPISODE, LAG), windows.mask(), ds.variables[MASK].attrs)
     variables[LAG] = xr.Variable(LAG, windows.lags, {"long_name": "steps from the event"})
     variables[EVENT_TIME] = xr.Variable(EPISODE, origin, {"long_name": "time of the event", "units": "steps"})
     coords = {name: variables.pop(name) for name in (*ds.coords, LAG, EVENT_TIME) if name in variables}

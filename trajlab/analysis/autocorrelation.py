@@ -106,12 +106,12 @@ def autocorrelation(
 def grouped_autocorrelation(ds: xr.Dataset, name: str, groups: Groups, max_lag: Any) -> xr.Dataset:
     """Return `autocorrelation` of the field called `name` for groups that were made already."""
     lags = _check_lag(max_lag, Cells.of(ds))
-    require_numeric(ds[name].variable, name, "autocorrelation")
+    require_numeric(ds.variables[name], name, "autocorrelation")
     require_free_dims(ds, name, (*groups.dims, *AUTOCORRELATION_NAMES), "autocorrelation")
     sums = _add_up(ds, name, groups, lags)
     undefined = sum(int(one.undefined.any(axis=1).sum()) for one in sums)
     if undefined:
-        total = groups.size * component_count(ds[name].variable)
+        total = groups.size * component_count(ds.variables[name])
         what = "groups and components" if groups.dims else "components"
         warn_user(
             f"autocorrelation: {name!r} has NaN or infinite values, and so NaN as its autocorrelation at some lags, in "
@@ -132,7 +132,7 @@ def _check_lag(max_lag: Any, cells: Cells) -> int:
 def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSums]:
     """Return the sums over pairs, one for each agent where the field has an axis of them, else a single one."""
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
-    components = component_count(ds[name].variable) // max(alive.num_agents, 1)
+    components = component_count(ds.variables[name]) // max(alive.num_agents, 1)
     sums = [LagSums(groups.size, components, lags) for _ in range(alive.num_agents)]
     for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
         values = batch.values[name]
@@ -181,7 +181,7 @@ def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) ->
     alive = AliveRows.of(ds, name)
     lead = (*groups.shape, sums[0].n.shape[1])
     by_agent = np.stack([one.correlation() for one in sums], axis=2)
-    values = alive.over_field(by_agent, lead, ds[name].shape[2:])
+    values = alive.over_field(by_agent, lead, ds.variables[name].shape[2:])
     of_agents = () if alive.axis is None else (AGENT,)
     counts = np.stack([one.n for one in sums], axis=-1).reshape(*lead, *((alive.num_agents,) if of_agents else ()))
     dims = (*groups.dims, LAG)

@@ -44,7 +44,7 @@ def find_bounds(ds: xr.Dataset, name: str, low: Any, high: Any, tolerance: Any, 
         raise ValueError(f"tolerance={tolerance!r}; expected finite numbers of at least 0, in the units of {name!r}")
     ends = [_bound(ds, name, key, given, what) for key, given in (("low", low), ("high", high))]
     bounds = Bounds(ends[0], ends[1], room)
-    lower, upper = bounds.inner(ds[name].dtype)
+    lower, upper = bounds.inner(ds.variables[name].dtype)
     if not (lower < upper).all():
         place = int(np.flatnonzero(~(lower < upper))[0])
         raise ValueError(
@@ -84,7 +84,7 @@ def _bound(ds: xr.Dataset, name: str, key: str, given: Any, what: str) -> np.nda
 
 def _per_component(ds: xr.Dataset, name: str, key: str, value: Any) -> np.ndarray:
     """Return a number for each component (component,) from one for all of them, or from one for each."""
-    count, shape = component_count(ds.variables[name]), ds[name].shape[2:]
+    count, shape = component_count(ds.variables[name]), ds.variables[name].shape[2:]
     try:
         values = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:

@@ -150,7 +150,7 @@ class CodedRows(NamedTuple):
     @property
     def components(self) -> int:
         """Number of components of the field."""
-        return component_count(self.ds[self.name].variable)
+        return component_count(self.ds.variables[self.name])
 
     def batches(self, longest: int) -> Iterator[CodedBatch]:
         """Yield all rows in order, those of each sequence up to `longest` together in some batch.

@@ -171,7 +171,7 @@ def inner_coords(ds: xr.Dataset, field: str) -> dict[str, xr.Variable]:
     for dim in inner_dims(ds, field):
         for name in (dim, units_name(dim)):
             if name in ds.coords and ds.variables[name].dims == (dim,):
-                coords[name] = ds[name].variable
+                coords[name] = ds.variables[name]
     return coords
 
 

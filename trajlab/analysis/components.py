@@ -111,7 +111,7 @@ def components_of(
     found = []
     for label in labels:
         field, place = _locate(ds, label)
-        variable = ds[field].variable
+        variable = ds.variables[field]
         require_numeric(variable, field, what)
         index = tuple(int(i) for i in np.unravel_index(place, variable.shape[2:])) if variable.ndim > 2 else ()
         name = field
@@ -142,7 +142,7 @@ def _locate(ds: xr.Dataset, label: str) -> tuple[str, int]:
     for field in fields:
         if label.startswith(f"{field}[") and label in component_labels(ds, field):
             return field, _place(ds, field, label, field)
-    known = [base] if base in fields else [n for n in fields if component_count(ds[n].variable) <= MAX_COMPONENTS]
+    known = [base] if base in fields else [n for n in fields if component_count(ds.variables[n]) <= MAX_COMPONENTS]
     raise _unknown(label, [each for name in known for each in component_labels(ds, name)])
 
 

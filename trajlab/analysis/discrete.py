@@ -43,8 +43,8 @@ def require_discrete(ds: xr.Dataset, name: str, what: str) -> str:
     kind = discrete_kind(ds, name)
     if kind is None:
         raise ValueError(
-            f"{what}: {name!r} is continuous ({ds[name].dtype}); expected integers, bools or text. Cut it first, as in "
-            f"ds.assign(low=(ds[{name!r}] < 0).where(ds.mask, False))"
+            f"{what}: {name!r} is continuous ({ds.variables[name].dtype}); expected integers, bools or text. "
+            f"Cut it first, as in ds.assign(low=(ds[{name!r}] < 0).where(ds.mask, False))"
         )
     return kind
 

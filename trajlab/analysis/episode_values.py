@@ -38,7 +38,7 @@ def episode_values(ds: xr.Dataset, value: Any, own: Iterable[str], what: str) ->
     require_text("value", value, "a value per episode")
     if value in ds.variables:
         _check_dims(ds, value, what)
-        require_numeric(ds[value].variable, value, what)
+        require_numeric(ds.variables[value], value, what)
         found = ds[value].transpose(EPISODE, ...)
         attrs = {"long_name": title_of(ds, value), **units_of(ds, value)}
     elif value == RETURN:
@@ -63,7 +63,7 @@ def _is_per_episode(variable: xr.Variable) -> bool:
 
 def _check_dims(ds: xr.Dataset, value: Any, what: str) -> None:
     """Raise ValueError where a variable has not one value, or one for each component, per episode."""
-    dims = ds[value].dims
+    dims = ds.variables[value].dims
     if EPISODE in dims and TIME in dims:
         raise ValueError(
             f"{what}: value={value!r} has a value per transition; expected one per episode, such as its sum: "

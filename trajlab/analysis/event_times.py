@@ -78,4 +78,4 @@ def events_dataset(ds: xr.Dataset, first: FirstTimes, attrs: dict[str, Any]) -> 
 
 def time_units(ds: xr.Dataset) -> dict[str, str]:
     """Return the units of `time`."""
-    return {"units": str(ds[TIME].attrs.get("units", "steps"))}
+    return {"units": str(ds.variables[TIME].attrs.get("units", "steps"))}

@@ -77,7 +77,7 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[FirstTi
     require_whole(ds, "first_action_time")
     alive = AliveRows.of(ds, name)
     stop = AgentSteps(ds, alive)
-    times = FirstOfValues(ds.sizes[EPISODE], component_count(ds[name].variable), name)
+    times = FirstOfValues(ds.sizes[EPISODE], component_count(ds.variables[name]), name)
     num_nan = 0
     for batch in iter_flat(ds, [name, *alive.needed]):
         values, missing = as_discrete(batch.values[name], kind)
@@ -89,8 +89,8 @@ def find_first_actions(ds: xr.Dataset, field: str, labels: Any) -> tuple[FirstTi
             stop.add(batch.episode, taking_part)
     if num_nan:
         warn_user(f"first_action_time: {num_nan} values of {name!r} are NaN and counted in attrs['num_nan'] only")
-    values, found = times.listed(names, ds[name].attrs)
-    shape = (ds.sizes[EPISODE], *ds[name].shape[2:], len(values))
+    values, found = times.listed(names, ds.variables[name].attrs)
+    shape = (ds.sizes[EPISODE], *ds.variables[name].shape[2:], len(values))
     dims = (EPISODE, *inner_dims(ds, name), VALUE)
     steps = np.broadcast_to(stop.result(shape[:-1])[..., np.newaxis], shape)
     coords = {**inner_coords(ds, name), **value_coords(ds, name, values, names)}

@@ -159,7 +159,7 @@ def _check_cluster(ds: xr.Dataset, cluster: Any) -> None:
     if cluster is None:
         return
     require_text("cluster", cluster, "a coordinate over episode")
-    if cluster not in ds.variables or ds[cluster].dims != (EPISODE,):
+    if cluster not in ds.variables or ds.variables[cluster].dims != (EPISODE,):
         known = [str(name) for name, variable in ds.variables.items() if variable.dims == (EPISODE,)]
         raise unknown_name("coordinate over episode to cluster by,", cluster, known)
 

@@ -103,7 +103,7 @@ def grouped_milestones(ds: xr.Dataset, first: FirstTimes, text: str, groups: Gro
         MEDIAN: (dims, _median(share), {"long_name": "median time of those that reach it", **time_units(ds)}),
         NUM_REACHED: (dims, reached, {"long_name": "episodes that reached it"}),
     }
-    time = (TIME, np.arange(steps), ds[TIME].attrs)
+    time = (TIME, np.arange(steps), ds.variables[TIME].attrs)
     left_out = int((~seen).sum())
     attrs = made_by(ds, "milestones", text) | {LEFT_OUT_ATTR: left_out}
     return xr.Dataset(variables, {TIME: time, **groups.coords(), **first.coords}, attrs)

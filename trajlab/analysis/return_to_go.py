@@ -81,14 +81,14 @@ def return_to_go(ds: xr.Dataset, *, reward: str = "reward", discount: float | in
     ds, name = field_of(ds, reward)
     require_free_dims(ds, name, {RETURN_TO_GO}, "return_to_go")
     require_whole(ds, "return_to_go")
-    require_numeric(ds[name].variable, name, "return_to_go")
+    require_numeric(ds.variables[name], name, "return_to_go")
     alive = AliveRows.of(ds, name)
     made = None if alive.needed else MadeRows.of(ds, name, np.float64, WIDE)
     sums = _InOrder(ds, name, alive) if made is None else _InLog(made)
     _sum_to_go(sums, name, float(discount))
     attrs = {"long_name": "return to go", **units_of(ds, name), "discount": float(discount)}
-    if AGENT_ATTR in ds[name].attrs:
-        attrs[AGENT_ATTR] = ds[name].attrs[AGENT_ATTR]
+    if AGENT_ATTR in ds.variables[name].attrs:
+        attrs[AGENT_ATTR] = ds.variables[name].attrs[AGENT_ATTR]
     attrs |= made_by(ds, "return_to_go", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
     inner = inner_dims(ds, name)
     coords = {key: coord for key, coord in ds.coords.items() if set(coord.dims) <= {EPISODE, TIME, *inner}}
@@ -99,7 +99,7 @@ class _InOrder:
     """Rewards of all transitions, episode after episode."""
 
     def __init__(self, ds: xr.Dataset, name: str, alive: AliveRows) -> None:
-        self._ds, self._cells, self._shape = ds, Cells.of(ds), ds[name].shape[2:]
+        self._ds, self._cells, self._shape = ds, Cells.of(ds), ds.variables[name].shape[2:]
         cells, values = self._cells, read_flat(ds, [name, *alive.needed])
         self.rows = as_rows(values[name]).astype(np.float64)
         self.dead = None

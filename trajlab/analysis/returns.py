@@ -84,13 +84,13 @@ def returns(ds: xr.Dataset, *, reward: str = "reward", discount: float | int = 1
     ds, name = field_of(ds, reward)
     require_free_dims(ds, name, {RETURN}, "returns")
     require_whole(ds, "returns")
-    require_numeric(ds[name].variable, name, "returns")
+    require_numeric(ds.variables[name], name, "returns")
     sums = sum_rewards(ds, name, discount)
     dims = (EPISODE, *inner_dims(ds, name))
     attrs = {"long_name": "return", **units_of(ds, name), "discount": float(discount)}
     made = made_by(ds, "returns", name) | {NUM_INCOMPLETE_ATTR: int((~ds[COMPLETE].values).sum())}
     return xr.DataArray(
-        sums.reshape(ds.sizes[EPISODE], *ds[name].shape[2:]),
+        sums.reshape(ds.sizes[EPISODE], *ds.variables[name].shape[2:]),
         coords={**episode_coords(ds), **inner_coords(ds, name)},
         dims=dims,
         name=RETURN,
@@ -109,7 +109,7 @@ def check_discount(discount: Any) -> None:
 
 def sum_rewards(ds: xr.Dataset, name: str, discount: Any = 1.0) -> np.ndarray:
     """Return the returns (episode, component) from a field of numbers, and warn of those that are NaN."""
-    sums = np.zeros((ds.sizes[EPISODE], component_count(ds[name].variable)))
+    sums = np.zeros((ds.sizes[EPISODE], component_count(ds.variables[name])))
     has_nan = np.zeros(len(sums), bool)
     powers = None
     if 0 < discount < 1:

@@ -129,7 +129,7 @@ def state_trace(
 def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Any, alignment: Alignment) -> xr.Dataset:
     """Return `state_trace` of the field called `name` for groups and an alignment that were made already."""
     levels = _check_quantiles(quantiles)
-    require_numeric(ds[name].variable, name, "state_trace")
+    require_numeric(ds.variables[name], name, "state_trace")
     require_free_dims(ds, name, (*groups.dims, alignment.dim, *TRACE_NAMES), "state_trace")
     _check_groups(groups, alignment)
     ranges = _ranges(ds, name, alignment, len(levels) > 0)
@@ -164,7 +164,7 @@ def _check_quantiles(quantiles: Any) -> np.ndarray:
 
 def _ranges(ds: xr.Dataset, name: str, alignment: Alignment, packs: bool) -> Iterator[tuple[xr.Dataset, Alignment]]:
     """Yield the Dataset in ranges of places whose rows can be held at once; whole where that is enough."""
-    row = alignment.packs(ds[name].dtype).itemsize * component_count(ds[name].variable)
+    row = alignment.packs(ds.variables[name].dtype).itemsize * component_count(ds.variables[name])
     if not packs or alignment.most_rows * row <= MAX_PACKED:
         yield ds, alignment
         return
@@ -180,7 +180,7 @@ def _trace(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return counts (group, place, 1), mean and std (group, place, component), quantiles (quantile, group, ...)."""
     alive = AliveRows.of(ds, name)
-    variable = ds[name].variable
+    variable = ds.variables[name]
     steps, width = len(alignment.labels), component_count(variable)
     size = groups.size * steps * alive.num_agents
     counts = count_alive(ds, groups, alignment, alive)

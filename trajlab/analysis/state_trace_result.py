@@ -31,7 +31,7 @@ def label_trace(
     units, title = units_of(ds, name), title_of(ds, name)
     what = alignment.counted if groups.is_per_episode else "transitions"
     counts = counts.reshape(*lead, alive.num_agents) if of_agents else counts.reshape(lead)
-    inner = ds[name].shape[2:]
+    inner = ds.variables[name].shape[2:]
     mean, std = (alive.over_field(values, lead, inner) for values in (mean, std))
     variables: dict[str, Any] = {
         MEAN: (dims, mean, {"long_name": f"mean of {title}", **units}),

@@ -47,7 +47,7 @@ def count_steps(ds: xr.Dataset, name: str, groups: Groups, what: str) -> Counted
     refuse_time(groups, what)
     require_free_dims(ds, name, (*groups.dims, *RATE_NAMES), what)
     steps, alive = FromStart.of(ds), AliveRows.of(ds, name)
-    components = component_count(ds[name].variable)
+    components = component_count(ds.variables[name])
     check = functools.partial(require_few, name=name, what=what)
     counter = ValueCounter(groups.size * len(steps.labels), components, check)
     num_nan = 0
@@ -78,7 +78,7 @@ def labelled_steps(
     return xr.Dataset(
         variables | {N: ((*groups.dims, TIME, *of_agents), n, {"long_name": long_name})},
         {
-            TIME: (TIME, np.sort(ds[TIME].values), ds[TIME].attrs),
+            TIME: (TIME, np.sort(ds[TIME].values), ds.variables[TIME].attrs),
             **groups.coords(),
             **inner_coords(ds, name),
             **coords,

@@ -73,7 +73,7 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
     validate(ds)
     require_whole(ds, "episode_table")
     known = [name for name in names.EPISODE_COORDS if name in ds.coords]
-    coords = [name for name in ds.coords if ds[name].dims == (names.EPISODE,) and name != names.EPISODE]
+    coords = [name for name in ds.coords if ds.variables[name].dims == (names.EPISODE,) and name != names.EPISODE]
     computed = return_columns(ds)
     added = [name for name, v in ds.data_vars.items() if v.dims == (names.EPISODE,)]
     called = _free_columns([*map(str, known), *map(str, coords), *map(str, added)], set(computed))
@@ -194,7 +194,7 @@ def to_dataframe(ds: xr.Dataset, fields: str | Sequence[str] | None = None) -> p
 def _origins(ds: xr.Dataset) -> list[str]:
     """Return the coordinates over `episode` that tell rows apart; those that describe an episode are not."""
     described = {names.EPISODE, *names.EPISODE_COORDS} - {names.ENV}
-    found = [str(name) for name in ds.coords if ds[name].dims == (names.EPISODE,) and name not in described]
+    found = [str(name) for name in ds.coords if ds.variables[name].dims == (names.EPISODE,) and name not in described]
     return sorted(found, key=lambda name: (name != names.RUN, name != names.ENV))
 
 

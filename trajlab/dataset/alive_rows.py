@@ -115,4 +115,4 @@ class AliveRows(NamedTuple):
 
 def has_alive(ds: xr.Dataset) -> bool:
     """Say whether a Dataset tells which of several agents take part."""
-    return names.ALIVE in ds.coords and ds[names.ALIVE].attrs.get(names.ROLE_ATTR) == names.ALIVE
+    return names.ALIVE in ds.coords and ds.variables[names.ALIVE].attrs.get(names.ROLE_ATTR) == names.ALIVE

@@ -233,7 +233,7 @@ def component_units(ds: xr.Dataset, name: str) -> list[str]:
     units = np.full(shape, str(variable.attrs.get("units", "")), object)
     for axis, dim in enumerate(() if "units" in variable.attrs else dims):
         key = names.units_name(str(dim))
-        if key in ds.coords and ds[key].dims == (dim,):
+        if key in ds.coords and ds.variables[key].dims == (dim,):
             own = as_text(ds[key].values).reshape([-1 if i == axis else 1 for i in range(len(shape))])
             units = np.where(own != "", own, units)
     return [str(unit) for unit in units.ravel()]

@@ -193,7 +193,7 @@ def in_whole(batch: FlatBatch, episodes: np.ndarray) -> FlatBatch:
 
 
 def _checked(ds: xr.Dataset, name: str) -> xr.Variable:
-    variable = ds[name].variable
+    variable = ds.variables[name]
     missing = [dim for dim in (EPISODE, TIME) if dim not in variable.dims]
     if missing:
         raise ValueError(

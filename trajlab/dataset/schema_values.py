@@ -149,7 +149,7 @@ def _report(ds: xr.Dataset, name: str, places: np.ndarray, what: str) -> list[st
     where = f"episode {ds[names.EPISODE].values[places[0][0]]}"
     if len(places[0]) > 1:
         where = "episode {}, time {}".format(*_labels(ds, places[0]))
-    padding = ds[name].attrs.get(names.PADDING_ATTR)
+    padding = ds.variables[name].attrs.get(names.PADDING_ATTR)
     return [f"{name!r} holds other values than {padding!r} in {len(places)} cells of {what}, first at {where}"]
 
 
@@ -164,7 +164,7 @@ def _flag_fields(ds: xr.Dataset) -> dict[str, str]:
     if "flags=previous_row" in str(ds.attrs.get(names.CONVENTION_ATTR, "")):
         return {}
     fields = [name for name in field_names(ds) if ds[name].ndim == 2 and has_own_name(ds.variables[name], name)]
-    roles = {name: ds[name].attrs.get(names.ROLE_ATTR) for name in fields}
+    roles = {name: ds.variables[name].attrs.get(names.ROLE_ATTR) for name in fields}
     flags = {name: role for name, role in roles.items() if role in FLAG_SLOTS}
     return {name: role for name, role in flags.items() if list(flags.values()).count(role) == 1}
 

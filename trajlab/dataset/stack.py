@@ -97,8 +97,8 @@ def _numeric(ds: xr.Dataset, fields: str | Sequence[str] | None) -> list[str]:
     for name in exact:
         if not is_numeric(ds.variables[name]):
             raise TypeError(
-                f"field {name!r} has dtype {ds[name].dtype}; a stacked array holds bools, integers and floats. "
-                f"tl.to_dataframe(ds) takes fields of any dtype"
+                f"field {name!r} has dtype {ds.variables[name].dtype}; a stacked array holds bools, integers and "
+                f"floats. tl.to_dataframe(ds) takes fields of any dtype"
             )
     numeric = [name for name in chosen if is_numeric(ds.variables[name])]
     is_empty = fields is None and not ds.sizes[names.EPISODE] and not field_names(ds)

@@ -75,7 +75,7 @@ def iter_windows(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     width = sum(v.dtype.itemsize * component_count(v) for v in variables.values()) * ds.sizes[LAG]
     step = max(MAX_BYTES // max(width, 1), 1)
     for start in range(0, ds.sizes[EPISODE], step):
-        mask = ds[MASK].variable[start : start + step].values
+        mask = ds.variables[MASK][start : start + step].values
         window, lag = np.nonzero(mask)
         values = {name: variable[start : start + step].values[mask] for name, variable in variables.items()}
         if len(window):
@@ -88,7 +88,7 @@ def _batch(values: dict[str, np.ndarray], episode: np.ndarray, lag: np.ndarray) 
 
 def is_windows(ds: object) -> bool:
     """Say whether something is a Dataset of windows, as `align` makes them."""
-    return isinstance(ds, xr.Dataset) and MASK in ds.coords and ds[MASK].dims == (EPISODE, LAG)
+    return isinstance(ds, xr.Dataset) and MASK in ds.coords and ds.variables[MASK].dims == (EPISODE, LAG)
 
 
 def as_steps(ds: xr.Dataset) -> xr.Dataset:

@@ -34,7 +34,7 @@ def kind_of(ds: xr.Dataset, by: str) -> str:
     kind = discrete_kind(ds, by)
     if kind is None:
         raise ValueError(
-            f"by={by!r} is continuous ({ds[by].dtype}) and differs from transition to transition; expected "
+            f"by={by!r} is continuous ({ds.variables[by].dtype}) and differs from transition to transition; expected "
             "integers, bools or text. Cut it first, as in ds.assign(near=(ds['x'] < 1).where(ds.mask, False))"
         )
     return kind

@@ -223,7 +223,9 @@ def make_episode_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
     if by is not None:
         require_text("by", by, "a coordinate over episode")
     is_of_steps = by == TIME or (by == PHASE and PHASE not in ds.variables)
-    if by is not None and (is_of_steps or (by in ds.variables and ds[by].dims in ((EPISODE, TIME), (EPISODE, LAG)))):
+    if by is not None and (
+        is_of_steps or (by in ds.variables and ds.variables[by].dims in ((EPISODE, TIME), (EPISODE, LAG)))
+    ):
         mend = "; group by 'start_iteration'" if by == ITERATION else ""
         raise ValueError(f"by={by!r} has a value per transition; expected a coordinate over episode{mend}")
     return make_groups(ds, by, groups)
@@ -275,4 +277,4 @@ def refuse_time(groups: Groups, what: str) -> None:
 
 def is_category(ds: xr.Dataset, by: str) -> bool:
     """Say whether the values of a coordinate only name something, also where they are numbers: runs, seeds."""
-    return by == RUN or ds[by].attrs.get(ROLE_ATTR) == AXIS_ROLE
+    return by == RUN or ds.variables[by].attrs.get(ROLE_ATTR) == AXIS_ROLE

@@ -24,7 +24,7 @@ def make_training_groups(ds: xr.Dataset, by: Any, groups: GroupsArgument = None)
     As `make_episode_groups`, but that without `groups` each number is a group where there are up to 40, and more are
     cut into 20 ranges of about equal episode count.
     """
-    if isinstance(by, str) and groups is None and by in ds.variables and ds[by].dims == (EPISODE,):
+    if isinstance(by, str) and groups is None and by in ds.variables and ds.variables[by].dims == (EPISODE,):
         values = ds[by].values
         if values.dtype.kind in "iuf" and not is_category(ds, by):
             groups = MAX_SINGLE if len(np.unique(values)) <= MAX_SINGLE else RANGES
@@ -38,7 +38,9 @@ def make_fine_groups(ds: xr.Dataset, over: Any, groups: GroupsArgument = None) -
     40 ranges of about equal weight.
     """
     require_text("over", over, "a coordinate or variable")
-    is_number = over == TIME or (over in ds.variables and ds[over].dtype.kind in "iuf" and not is_category(ds, over))
+    is_number = over == TIME or (
+        over in ds.variables and ds.variables[over].dtype.kind in "iuf" and not is_category(ds, over)
+    )
     return make_groups(ds, over, MAX_SINGLE if groups is None and is_number else groups)
 
 

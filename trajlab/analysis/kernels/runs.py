@@ -65,6 +65,8 @@ class RunFinder:
         group : array (column, row) of int, optional
         """
         columns, size = codes.shape
+        if not columns:
+            return NO_RUNS
         begins = np.ones(codes.shape, bool)
         np.not_equal(codes[:, 1:], codes[:, :-1], out=begins[:, 1:])
         begins.reshape(-1)[ends[ends < codes.size - 1] + 1] = True
