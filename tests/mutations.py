@@ -694,7 +694,7 @@ MUTATIONS = [
     Mutation(
         "alignment: overlaps weigh the same",
         "a transition counts whole in a part that it covers partly",
-        edit("analysis/kernels/part_means.py", "covered / steps", "np.ones(len(covered))"),
+        edit("analysis/kernels/part_means.py", "covered / np.repeat(np.repeat(steps, parts), count)", "np.ones(len(covered))"),
         ALIGNMENT,
     ),
     Mutation(

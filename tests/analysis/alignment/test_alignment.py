@@ -11,7 +11,7 @@ from strategies import examples
 import trajlab as tl
 from trajlab.analysis import state_trace
 from trajlab.analysis.alignment import fraction
-from trajlab.analysis.kernels.part_means import overlaps_of
+from trajlab.analysis.kernels.part_means import Overlaps
 
 
 def times_of(ds, times):
@@ -129,13 +129,15 @@ def test_fraction_as_a_plain_loop(drawn, field, parts, tiny):
     assert_as(trace, naive(ds, field, at), "fraction")
 
 
-@given(st.integers(1, 30), st.integers(1, 9))
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.integers(1, 9))
 @examples(30)
-def test_overlaps_fill_each_part(steps, parts):
-    row, starts, weight = overlaps_of(steps, parts)
-    np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), np.ones(parts))
-    np.testing.assert_allclose(np.bincount(row, weights=weight), np.full(steps, parts / steps))
-    assert starts[-1] == len(row)
+def test_overlaps_fill_each_part(lengths, parts):
+    found = Overlaps.of(np.array(lengths), parts)
+    assert found.starts[-1] == len(found.row)
+    np.testing.assert_allclose(np.add.reduceat(found.weight, found.starts[:-1]), np.ones(len(lengths) * parts))
+    for number, steps in enumerate(lengths):
+        own = slice(*found.starts[[number * parts, (number + 1) * parts]])
+        np.testing.assert_allclose(np.bincount(found.row[own], found.weight[own]), np.full(steps, parts / steps))
 
 
 def test_a_fraction_of_episodes_that_lie_in_chunks():
