@@ -312,6 +312,8 @@ def test_an_episode_under_way_is_a_dataset_of_its_own(package):
     assert term.get_episode(1).sizes["episode"] == 0
     with pytest.raises(ValueError, match="env_id=3; expected one of the 3 environments, 0 to 2"):
         term.get_episode(3)
+    with pytest.raises(ValueError, match="no environment fills this yet"):
+        SharedRecorder().get_episode(0)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -54,10 +54,11 @@ def milestones(
     -------
     Dataset
         Dims (by, event, ..., time), the conditions' own dims between: `share`, float64, and `n`, int64, the episodes at
-        risk. Beyond a group's longest episode `share` stays as it is, or is NaN where that one was cut without the
-        event. Dims (by, event, ...): `num_reached`, int64, the episodes seen to reach it; and `median`, the first step
-        at which half of those that ever reach it have, NaN where none does. Episodes whose start was not seen are left
-        out, since their steps are not known (`left_out`). For an agent it counts as long as the agent takes part.
+        risk. Once none of a group is at risk any more, `share` stays as it is; it is NaN where one of the last was cut
+        or truncated without the event. Dims (by, event, ...): `num_reached`, int64, the episodes seen to reach it; and
+        `median`, the first step at which half of those that ever reach it have, NaN where none does. Episodes whose
+        start was not seen are left out, since their steps are not known (`left_out`). For an agent it counts as long as
+        the agent takes part.
 
     Raises
     ------

@@ -40,7 +40,7 @@ class StreamingHistogram(Consumer):
     """Count a field's values over all transitions of a recording, without keeping them.
 
     The counts stay on the device, as many numbers as there are bins, and `record` waits for nothing. They are those
-    of `action_histogram` over the whole recording.
+    of `action_histogram` over the whole recording; with `max_episodes`, over all rows until it is full.
 
     Parameters
     ----------

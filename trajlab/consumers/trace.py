@@ -32,7 +32,7 @@ class StreamingTrace(Consumer):
     """Take mean and deviation of a field at each step of an episode, over a recording whose rows need not be kept.
 
     The moments stay on the device, for `num_steps` steps, and `record` waits for nothing. They are those of
-    `state_trace` over the whole recording, without quantiles.
+    `state_trace` over the whole recording, without quantiles; with `max_episodes`, over all rows until it is full.
 
     Parameters
     ----------

@@ -190,7 +190,8 @@ class Adding:
         if template is None and self._is_fixed:
             raise ValueError(
                 f"not in the first step: {name!r}.{did_you_mean(name, self._templates)} Every step holds the fields "
-                f"of the first one: {', '.join(map(repr, self._templates))}"
+                f"of the first one: {', '.join(map(repr, self._templates))}; add there, with envs=[], what no "
+                "environment has yet"
             )
         if not leaf.ndim or len(leaf) != count:
             of = f"all {count} environments; give those of some with envs=" if count == num_envs else "those of envs="

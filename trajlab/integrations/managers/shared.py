@@ -102,13 +102,14 @@ class SharedRecorder:
         Raises
         ------
         ValueError
-            When there is no such environment, or nothing has been recorded.
+            When there is no such environment, nothing has been recorded, or nothing is kept (``retain=False``).
         """
-        num_envs = 0 if self._row is None else self._row.num_envs
+        if self._row is None:
+            raise ValueError("no environment fills this yet: give it to a recorder term, params={'recorder': ...}")
+        num_envs = self._row.num_envs
         if not 0 <= env_id < num_envs:
             raise ValueError(f"env_id={env_id!r}; expected one of the {num_envs} environments, 0 to {num_envs - 1}")
         ds = self.recorder.to_dataset()
-        assert self._row is not None
         newest = np.flatnonzero(ds[ENV].values == env_id)[-1:]
         if self._row.resets[env_id]:
             newest = newest[:0]

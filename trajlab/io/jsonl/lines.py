@@ -12,6 +12,7 @@ _MARK, _SIZE = b',"crc":"', 18
 """How the end of a line begins, and how long it is: eight hexadecimal digits, a quote and a brace."""
 SEALED = b'%b,"crc":"%08x"}\n'
 """A line, of a JSON object without its last brace and the CRC-32 of that."""
+_BY_HAND = f"To edit a file by hand, take {CHECKSUM!r} out of all its lines"
 
 
 def sealed(line: bytes) -> bytes:
@@ -51,9 +52,11 @@ def _parsed(piece: bytes, *, must_check: bool) -> dict[str, Any]:
         raise ValueError(f"expected a JSON object; got {type(found).__name__}")
     is_checked = piece[-_SIZE : -_SIZE + len(_MARK)] == _MARK
     if is_checked and found.get(CHECKSUM) != f"{zlib.crc32(piece[:-_SIZE]):08x}":
-        raise ValueError("it does not have its checksum: it was changed after it was written")
+        raise ValueError(f"it does not have its checksum: it was changed after it was written. {_BY_HAND}")
     if must_check and not is_checked:
-        raise ValueError(f"its last key is not {CHECKSUM!r}, as in the first line: it was changed after it was written")
+        raise ValueError(
+            f"its last key is not {CHECKSUM!r}, as in the first line: it was changed after it was written. {_BY_HAND}"
+        )
     return found
 
 

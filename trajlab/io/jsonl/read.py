@@ -56,9 +56,10 @@ def read_jsonl(path: Any) -> xr.Dataset:
     -----
     Nothing in a file is run, and it is believed only as far as its lines agree with what it says of itself.
 
-    Files that say nothing of their fields are read, too: lines of `event`, `obs`, `action`, `reward`, `terminated`,
-    `truncated` and `info`, as older wrappers write them. Their numbers become int64, float64 or bool, and episodes
-    stand behind each other.
+    Files that say nothing of their fields are read, too, as older wrappers write them: a first line of `event`,
+    `episode` and `obs`, and steps of `event`, `t`, `action`, `obs`, `reward`, `terminated`, `truncated` and perhaps
+    `info`. Their numbers become int64, float64 or bool, and episodes stand behind each other. Of a directory files by
+    the names that `write_jsonl` gives are read, and no others.
     """
     path = as_path(path)
     if not path.exists():
@@ -87,7 +88,8 @@ def _with_first_rows(episodes: list[Parsed]) -> list[Parsed]:
 
 
 def _without_episodes(path: Path) -> xr.Dataset:
-    warn_user(f"no episode: {path} holds none")
+    where = " in files called episode_00000.jsonl and so on" if path.is_dir() else ""
+    warn_user(f"no episode: {path} holds none{where}")
     header = parse_file(path / NO_EPISODES) if (path / NO_EPISODES).is_file() else None
     return empty_dataset() if header is None else _dataset(merge([header])).isel({names.EPISODE: slice(0, 0)})
 
