@@ -173,7 +173,7 @@ def test_what_is_not_counted_is_said():
         assert streams[1].result()["count"].values.tolist() == [1, 1]
     with (
         pytest.warns(UserWarning, match="'x' has NaN, and so has its trace, at 1 of 2 steps"),
-        pytest.warns(UserWarning, match="2 transitions came after step 1"),
+        pytest.warns(UserWarning, match="transitions after step 1 of their episodes, 2 in all"),
     ):
         trace = streams[2].result()
     assert trace.sizes["time"] == 2

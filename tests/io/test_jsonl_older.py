@@ -73,3 +73,11 @@ def test_a_tree_too_deep_is_an_error(tmp_path):
     write(tmp_path, step(1, 0, deep, 0.0), obs=deep)
     with pytest.raises(ValueError, match=r"episode_00000.jsonl, line 1: .*recursion"):
         tl.read_jsonl(tmp_path)
+
+
+def test_a_file_without_its_number_is_not_passed_over(tmp_path):
+    write(tmp_path, step(1, 0, [1.0, 2.0], 0.0))
+    file = tmp_path / "episode_00001.jsonl"
+    file.write_text((tmp_path / "episode_00000.jsonl").read_text().replace('"episode": 0, ', ""))
+    with pytest.raises(ValueError, match=r"episode_00001.jsonl, line 1: 'episode' is missing"):
+        tl.read_jsonl(tmp_path)

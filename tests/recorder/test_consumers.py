@@ -167,7 +167,7 @@ def test_one_that_fails_is_reported_once_and_detached():
 
 
 def test_one_that_fails_at_the_end_does_not_keep_others_from_closing():
-    class Bad(tl.Consumer):
+    class Bad(Batches):
         def close(self):
             raise OSError("gone")
 
@@ -380,3 +380,14 @@ def test_wrong_arguments():
     consumer = Batches()
     with pytest.raises(ValueError, match="twice"):
         tl.Recorder(consumers=[consumer, consumer])
+
+
+def test_one_that_would_get_nothing_is_refused():
+    class Typo(tl.Consumer):
+        def on_episode(self, episode):
+            pass
+
+    with pytest.raises(
+        TypeError, match="holds a Typo, which would get nothing; expected a class that defines on_batch"
+    ):
+        tl.Recorder(consumers=[Typo()])

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.choice import chosen_places
 from trajlab.analysis.common import field_of, made_by
 from trajlab.analysis.episode_values import episode_values
 from trajlab.analysis.labels import LabelsArgument, check_labels
+from trajlab.dataset.fields import missing_values
 from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, LENGTH, RETURN, SORT_ATTR, TIME
 
@@ -83,7 +83,7 @@ def raster_attrs(ds: xr.Dataset, name: str, order: np.ndarray, sort: str | None)
 def order_of(ds: xr.Dataset, sort: Any, episodes: Any) -> tuple[np.ndarray, xr.DataArray]:
     """Return the positions of the episodes asked for, sorted, and what all are sorted by, (episode,)."""
     key = ds[EPISODE] if sort is None else _key(ds, sort)
-    order = np.arange(len(key)) if sort is None else _ascending(key.values)
+    order = np.arange(len(key)) if sort is None else _ascending(key)
     if episodes is not None:
         order = order[np.unique(chosen_places(ds[EPISODE].values[order], episodes))]
     return order, key
@@ -103,9 +103,9 @@ def _key(ds: xr.Dataset, sort: Any) -> xr.DataArray:
     return key
 
 
-def _ascending(values: np.ndarray) -> np.ndarray:
+def _ascending(key: xr.DataArray) -> np.ndarray:
     """Return the order that sorts values of any kind, those that are missing last."""
-    missing = pd.isna(values)
+    values, missing = key.values, missing_values(key.variable)
     present = values[~missing]
     ranks = np.zeros(len(values), np.int64)
     ranks[~missing] = np.unique(present.astype(str) if present.dtype.kind == "O" else present, return_inverse=True)[1]

@@ -120,7 +120,8 @@ class ConditionReader:
             return _alone(ds, self._fitted(ds, self._condition))
         raise TypeError(
             f"{self._what} is of type {type(self._condition).__name__}; expected the name of a field of bools, a "
-            "DataArray of bools over (episode, time), or a function that returns one for a Dataset"
+            "DataArray of bools over (episode, time), or a function that returns one for a Dataset; for several events "
+            "a mapping from the name of each to its condition"
         )
 
     def _evaluated(self, part: xr.Dataset) -> xr.Dataset:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import require_numeric, title_of, units_of
 from trajlab.analysis.returns import returns
+from trajlab.dataset.fields import missing_values
 from trajlab.errors import require_text, unknown_name
 from trajlab.names import EPISODE, RETURN, TIME
 
@@ -40,6 +42,9 @@ def episode_values(ds: xr.Dataset, value: Any, own: Iterable[str], what: str) ->
         _check_dims(ds, value, what)
         require_numeric(ds.variables[value], value, what)
         found = ds[value].transpose(EPISODE, ...)
+        missing = missing_values(found.variable)
+        if missing.any() and found.dtype.kind == "i":
+            found = found.copy(data=np.where(missing, np.nan, found.values))
         attrs = {"long_name": title_of(ds, value), **units_of(ds, value)}
     elif value == RETURN:
         found = returns(ds)

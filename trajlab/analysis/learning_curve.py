@@ -13,7 +13,7 @@ from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.grouping.training import group_ends, make_training_groups
 from trajlab.analysis.kernels.bootstrap import STATISTICS, bootstrap
 from trajlab.analysis.survival import check_confidence
-from trajlab.dataset.fields import as_text, final_names
+from trajlab.dataset.fields import as_text, final_names, missing_values
 from trajlab.dataset.schema import validate
 from trajlab.errors import check_option, is_bool, require_text, unknown_name, warn_user
 from trajlab.names import (
@@ -90,8 +90,8 @@ def learning_curve(
         Dims (statistic, by, ...), the statistics ``mean``, ``median`` and ``iqm``: `estimate`, and `lower` and `upper`,
         the limits of its percentile bootstrap interval, all float64. Dims (by): `n`, int64, the episodes they are of,
         and `left_out`, int64, those of the group that are not complete, or have no such value (a final observation that
-        is not known). `first` and `last` as in `outcomes`. Without an episode all are NaN; with fewer than two episodes
-        or clusters to draw from, the limits are.
+        is not known, a seed that was not given). `first` and `last` as in `outcomes`. Without an episode all are NaN;
+        with fewer than two episodes or clusters to draw from, the limits are.
 
     Raises
     ------
@@ -194,7 +194,11 @@ def grouped_curve(
 def _used(ds: xr.Dataset, value: str, incomplete: Incomplete) -> np.ndarray:
     """Return which episodes (episode,) count."""
     used = np.ones(ds.sizes[EPISODE], bool) if incomplete == "keep" else ds[COMPLETE].values.astype(bool)
-    return used & ds[FINAL_KNOWN].values.astype(bool) if value in final_names(ds) else used
+    if value in final_names(ds):
+        return used & ds[FINAL_KNOWN].values.astype(bool)
+    if value in ds.variables and ds.variables[value].dtype.kind == "i":
+        return used & ~as_rows(missing_values(ds.variables[value].transpose(EPISODE, ...))).any(axis=1)
+    return used
 
 
 def _clusters(ds: xr.Dataset, cluster: str | None) -> np.ndarray | None:

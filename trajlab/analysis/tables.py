@@ -20,13 +20,13 @@ from trajlab.dataset.fields import (
     component_labels,
     is_episode_field,
     is_numeric,
+    missing_values,
     resolve_field,
 )
 from trajlab.dataset.flat import read_flat
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.errors import warn_user
 from trajlab.names import RETURN
-from trajlab.padding import padding_value
 
 Column = Any
 """What pandas makes a column of: an array of NumPy's or of its own."""
@@ -88,11 +88,8 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
 
 def _shown(variable: xr.Variable, values: np.ndarray) -> Column:
     """Return a column (episode,) of a recorded field, with ``<NA>`` where padding says that an integer is missing."""
-    if is_episode_field(variable) and values.dtype.kind == "i":
-        missing = values == padding_value(values.dtype)
-        if missing.any():
-            return pd.arrays.IntegerArray(np.array(values), missing)
-    return values
+    missing = missing_values(xr.Variable(names.EPISODE, values, variable.attrs))
+    return pd.arrays.IntegerArray(np.array(values), missing) if values.dtype.kind == "i" and missing.any() else values
 
 
 def _component_values(ds: xr.Dataset) -> dict[str, Column]:

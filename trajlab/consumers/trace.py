@@ -101,7 +101,7 @@ class StreamingTrace(Consumer):
             warn_user(f"StreamingTrace: {name!r} has NaN, and so has its trace, at {num_nan} of {longest} steps")
         if above:
             warn_user(
-                f"StreamingTrace: {above} transitions came after step {self._num_steps - 1} of their episodes and are "
+                f"StreamingTrace: transitions after step {self._num_steps - 1} of their episodes, {above} in all, are "
                 "in attrs['num_above'] only; give more steps: num_steps="
             )
         dims, shape = (TIME, *batch.dims[name]), (longest, *self._field.inner)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from trajlab import names
@@ -61,6 +62,14 @@ def _looks_final(variable: xr.Variable, name: str) -> bool:
 def is_episode_field(variable: xr.Variable) -> bool:
     """Say whether a variable is a recorded field with one value per episode, whatever its name."""
     return variable.attrs.get(names.ROLE_ATTR) == names.EPISODE_FIELD_ROLE
+
+
+def missing_values(variable: xr.Variable) -> np.ndarray:
+    """Return where a variable has no value: NaN, NaT and None, and of an episode field the padding of integers."""
+    values = variable.values
+    if is_episode_field(variable) and values.dtype.kind == "i":
+        return np.asarray(values == padding_value(values.dtype))
+    return np.asarray(pd.isna(values))
 
 
 def is_as_recorded(variable: xr.Variable, name: str) -> bool:

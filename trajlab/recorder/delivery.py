@@ -53,6 +53,11 @@ class Delivery:
                 raise TypeError(
                     f"consumers= holds {consumer!r}; expected instances of classes derived from trajlab.Consumer"
                 )
+            if not (wants(consumer, "on_batch") or wants(consumer, "on_episodes")):
+                raise TypeError(
+                    f"consumers= holds a {type(consumer).__name__}, which would get nothing; expected a class that "
+                    "defines on_batch, on_episodes or both"
+                )
         if len({id(consumer) for consumer in consumers}) < len(consumers):
             raise ValueError("consumers= holds the same consumer twice; expected each once")
         for consumer in consumers:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from trajlab.analysis.common import title_of, units_of
@@ -16,6 +15,7 @@ from trajlab.analysis.grouping.steps import PHASE, PhaseOf, RangeOf, phase_ends,
 from trajlab.analysis.kernels.counting import places_dtype
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
+from trajlab.dataset.fields import missing_values
 from trajlab.dataset.flat import FlatBatch
 from trajlab.errors import require_text, warn_user
 from trajlab.names import (
@@ -193,8 +193,8 @@ def make_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
     what = "episodes" if is_per_episode else "transitions"
     if is_per_episode:
         kind = ""
-        missing = pd.isna(ds[by].values)
-        present = as_plain(ds[by].values[~missing])
+        missing = missing_values(ds.variables[by])
+        present = as_plain(ds.variables[by].values[~missing])
         values, first, weights = np.unique(present, return_index=True, return_counts=True)
         num_missing = int(missing.sum())
     else:
@@ -203,7 +203,7 @@ def make_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
         values, weights, num_missing = transition_values(ds, by, kind, alive)
     if num_missing:
         total = num_missing + int(weights.sum())
-        warn_user(f"by={by!r}: {num_missing} of {total} {what} have NaN or None there and are in no group")
+        warn_user(f"by={by!r}: {num_missing} of {total} {what} have no value there and are in no group")
     if is_per_episode and is_category(ds, by):
         labels, codes, text = choose_kinds(values, weights, groups, by, what, first)
     else:

@@ -34,6 +34,8 @@ def with_fields(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]
     trees: dict[str, Tree] = {}
     for number, line in enumerate(lines, 1):
         try:
+            if number == 1:
+                line[names.EPISODE]
             for key in [OBS] if number == 1 else _ROLES:
                 if key not in trees:
                     trees[key] = Tree(list(_leaves(declared, line[key], (key,))), declared.plain)
