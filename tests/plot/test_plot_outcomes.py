@@ -47,6 +47,9 @@ def test_legend_names_end_reasons_that_occur(ds):
 def test_an_end_reason_has_the_same_colour_everywhere(ds):
     only = tl.plot_outcomes(ds.isel(episode=[1]))
     assert only.containers[1][0].get_facecolor() == tl.plot_outcomes(ds).containers[1][0].get_facecolor()
+    bars = tl.plot_outcomes(ds).containers
+    lines = [line.get_color() for line in tl.plot_state_trace(ds, "reward", by="end_reason").lines]
+    assert [to_rgba(color) for color in lines] == [bars[number][0].get_facecolor() for number in (3, 0, 1)]
 
 
 def test_named_groups_stand_side_by_side(ds):

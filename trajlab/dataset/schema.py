@@ -96,10 +96,11 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
     longest = int(ds.variables[names.LENGTH].values.max(initial=0))
     missing = np.setdiff1d(np.arange(longest), ds.variables[names.TIME].values)
     if len(missing):
+        mend = f", or select episodes that are whole: ds.isel(episode=ds.length.values <= {missing[0]})"
         raise ValueError(
             f"{what}: whole episodes are needed, and {len(missing)} of the {longest} steps of the longest one "
-            f"are not in this Dataset (the first is time {missing[0]}). Call it before slicing `time`, or select "
-            f"episodes that are whole: ds.isel(episode=ds.length.values <= {missing[0]})"
+            f"are not in this Dataset (the first is time {missing[0]}). Call it before slicing `time`"
+            f"{mend if missing[0] else ''}"
         )
 
 

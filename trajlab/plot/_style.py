@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.grouping.groups import Groups, is_category
+from trajlab.names import CUT, DONE, END_REASON, TERMINATED, TRUNCATED
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -21,6 +22,8 @@ DARK_CYCLE = ("#56B4E9", "#E69F00", "#2CC295", "#E89AC6", "#F0E442", "#F07A3A", 
 
 SHAPES = (("", "-", ""), ("s", "--", "////"), ("D", ":", "...."))
 """Marker, line style and hatch that go with the colours; the second and third where the colours are used again."""
+END_COLORS = {TERMINATED: 0, TRUNCATED: 1, DONE: 2}
+"""Which colours of the cycle end reasons have, in every plot."""
 MAX_KINDS = len(CYCLE) * len(SHAPES)
 
 BRIGHTNESS = np.array([0.299, 0.587, 0.114])
@@ -278,12 +281,19 @@ def check_groups(ds: xr.Dataset, groups: Groups) -> None:
 def looks_of(ds: xr.Dataset, panels: Panels, groups: Groups) -> list[Look]:
     """Return a look for each group: colours along viridis where groups have an order, else of different hues."""
     ax = panels.axes[0]
+    if groups.name == END_REASON and {*groups.labels.tolist()} <= {*END_COLORS, CUT}:
+        return [look_of_end(ax, reason) for reason in groups.labels.tolist()]
     if is_ordered(ds, groups):
         import matplotlib
 
         places = np.linspace(*_viridis_ends(ax, of_lines=True), groups.size)
         return [Look(color) for color in matplotlib.colormaps["viridis"](places)]
     return looks_of_kinds(ax, groups.size)
+
+
+def look_of_end(ax: "matplotlib.axes.Axes", reason: str) -> Look:
+    """Return the look of an end reason, the same in every plot; cut episodes, which did not end, are grey."""
+    return Look(neutral(ax), hatch="////") if reason == CUT else Look(cycle(ax)[END_COLORS[reason]])
 
 
 def looks_of_kinds(ax: "matplotlib.axes.Axes", count: int) -> list[Look]:

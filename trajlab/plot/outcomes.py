@@ -7,16 +7,13 @@ import xarray as xr
 
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
-from trajlab.names import COUNT, CUT, DONE, END_REASON, SHARE, START_ITERATION, TERMINATED, TRUNCATED
+from trajlab.names import COUNT, END_REASON, SHARE, START_ITERATION
 from trajlab.plot import _legend, _style, _text
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
 if TYPE_CHECKING:
     import matplotlib.axes
-
-COLORS = {TERMINATED: 0, TRUNCATED: 1, DONE: 2}
-"""Which colours of the cycle end reasons have, always the same; cut episodes, which did not end, are grey."""
 
 
 def plot_outcomes(
@@ -86,16 +83,11 @@ def _draw(
     middle, width = (places.left + places.right) / 2, places.right - places.left
     bars, below = [], np.zeros(len(middle))
     for number, reason in enumerate(reasons):
-        style = _style.merged(Rectangle, {"width": width, **_look(ax, reason).fill(ax), "linewidth": 0}, kwargs)
+        look = _style.look_of_end(ax, reason).fill(ax)
+        style = _style.merged(Rectangle, {"width": width, **look, "linewidth": 0}, kwargs)
         bars.append(ax.bar(middle, heights[:, number], bottom=below, **style))
         below = below + heights[:, number]
     return bars
-
-
-def _look(ax: "matplotlib.axes.Axes", reason: str) -> _style.Look:
-    if reason == CUT:
-        return _style.Look(_style.neutral(ax), hatch="////")
-    return _style.Look(_style.cycle(ax)[COLORS[reason]])
 
 
 def _label(panels: _style.Panels, result: xr.Dataset) -> None:
