@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from trajlab.block.log import Block
+from trajlab.block.block import Block
 from trajlab.dataset.cell_episodes import CellEpisodes
 from trajlab.dataset.lazy import lazy_base
 from trajlab.dataset.source import FieldArray, PerTransition, RowArray, Source

@@ -12,8 +12,9 @@ import xarray as xr
 
 from trajlab.block.append import Chunk
 from trajlab.block.layout import Home
-from trajlab.block.log import Log, LogView
+from trajlab.block.log import Log
 from trajlab.block.read import to_host
+from trajlab.block.view import LogView
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
 from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
