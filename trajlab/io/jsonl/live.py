@@ -12,7 +12,7 @@ from trajlab import names
 from trajlab.io.jsonl.declared import OPTIONS, Declared
 from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
 from trajlab.io.jsonl.files import APPENDING, episode_file, new_file
-from trajlab.io.jsonl.leaves import Leaf, Tree
+from trajlab.io.jsonl.leaves import Tree, TypedLeaf
 from trajlab.io.jsonl.lines import SEALED, sealed
 from trajlab.io.jsonl.specs import FORMAT
 from trajlab.io.jsonl.text import OPTIONS as NUMPY
@@ -93,9 +93,9 @@ class Trail:
         env: int,
         files: LiveFiles,
         declared: Declared,
-        obs: Leaf | Tree,
-        action: Leaf | Tree,
-        reward: Leaf,
+        obs: TypedLeaf | Tree,
+        action: TypedLeaf | Tree,
+        reward: TypedLeaf,
         attrs: Mapping[str, Any],
     ) -> None:
         """Write the episodes of environment `env`."""
