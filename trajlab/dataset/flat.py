@@ -45,7 +45,7 @@ class FlatBatch:
     tile : Tile or None
         Where they lie in a log, if they do: much is found there without `episode` and `time`.
     find : callable or None
-        Return both at some places, which ascend, without those of all others.
+        Return `episode` and `time` at some places, which ascend, without those of all others.
     """
 
     values: Mapping[str, np.ndarray]
