@@ -754,7 +754,7 @@ MUTATIONS = [
     Mutation(
         "runs: beside NaN",
         "a run beside a NaN is taken for one that ended",
-        edit("analysis/action_runs.py", "wide[0, :, 1:], wide[1, :, :-1] = beside", "pass"),
+        edit("analysis/action_runs.py", "beside[0, :, 1:] = nan[:, :-1] & follows[:, :-1]", "pass"),
         f"{RUNS} -k nan",
     ),
     Mutation(

@@ -190,13 +190,19 @@ class _Edges:
             is_over &= one.batch.locate(last)[1] == self._last[one.ended]
         after = batch.cells(last[~is_over])
         if batch.nan is not None:
-            follows = np.ones(batch.codes.shape, bool)
-            follows.reshape(-1)[ends] = False
-            beside = batch.nan[:, :-1] & follows[:, :-1], batch.nan[:, 1:] & follows[:, :-1]
-            wide = np.zeros((2, *batch.codes.shape), bool)
-            wide[0, :, 1:], wide[1, :, :-1] = beside
-            before, after = (np.union1d(c, np.flatnonzero(w)) for c, w in zip((before, after), wide, strict=True))
+            behind, ahead = _beside_nan(batch.nan, ends)
+            before, after = np.union1d(before, behind), np.union1d(after, ahead)
         return before, after
+
+
+def _beside_nan(nan: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cells of (column, row) that a NaN stands before, and behind; nothing follows the cells `ends`."""
+    follows = np.ones(nan.shape, bool)
+    follows.reshape(-1)[ends] = False
+    beside = np.zeros((2, *nan.shape), bool)
+    beside[0, :, 1:] = nan[:, :-1] & follows[:, :-1]
+    beside[1, :, :-1] = nan[:, 1:] & follows[:, :-1]
+    return np.flatnonzero(beside[0]), np.flatnonzero(beside[1])
 
 
 def _labelled(
