@@ -178,6 +178,6 @@ class Fit:
 
 def kind_of(array: Any) -> tuple[Any, ...]:
     """Return all by which JAX tells apart arguments that it compiles for; of a NumPy array shape and dtype."""
-    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):
+    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):  # which is slow to say
         return type(array), array.shape, array.dtype
     return array.aval, array.sharding, array.committed
