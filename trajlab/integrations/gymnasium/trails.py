@@ -15,7 +15,8 @@ from trajlab.integrations.gymnasium.steps import Autoreset
 from trajlab.io.jsonl.declared import Declared
 from trajlab.io.jsonl.files import prepare
 from trajlab.io.jsonl.leaves import Tree, TypedLeaf, tree_of
-from trajlab.io.jsonl.live import LiveFiles, Trail
+from trajlab.io.jsonl.live import Trail
+from trajlab.io.jsonl.open_files import OpenFiles
 from trajlab.recorder.calls import as_iteration
 
 IMMUTABLE = (int, float, bool, str, np.generic)
@@ -32,7 +33,7 @@ class Writing:
         self, path: Any, mode: Any, observation: Space, action: Space, *, num_envs: int, autoreset: Autoreset
     ) -> None:
         """Write the episodes of environments with these spaces into a directory."""
-        self._files = LiveFiles(*prepare(path, mode))
+        self._files = OpenFiles(*prepare(path, mode))
         weakref.finalize(self, self._files.close)
         self._autoreset, self._iteration = autoreset, 0
         declared = Declared()
