@@ -17,7 +17,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.dataset.flat_blocks import by_column
+from trajlab.dataset.flat_columns import by_column
 from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 from trajlab.dataset.successive import Successive, iter_successive
 

@@ -19,8 +19,9 @@ from trajlab.analysis.kernels.backward_sums import WIDE, sum_backwards, sum_rows
 from trajlab.analysis.returns import check_discount
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch, read_flat
+from trajlab.dataset.flat import FlatBatch
 from trajlab.dataset.flat_array import flat_variable
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.made import MadeRows
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user

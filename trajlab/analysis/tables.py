@@ -22,7 +22,7 @@ from trajlab.dataset.fields import (
     is_numeric,
     resolve_field,
 )
-from trajlab.dataset.flat import read_flat
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.errors import warn_user
 from trajlab.names import RETURN

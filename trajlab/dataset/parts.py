@@ -9,8 +9,8 @@ import xarray as xr
 
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count, is_per_transition
-from trajlab.dataset.flat import read_flat, rows_of_log
 from trajlab.dataset.flat_array import FlatWhenRead
+from trajlab.dataset.flat_whole import read_flat, rows_of_log
 from trajlab.dataset.lazy import as_slice, lazy_variable
 from trajlab.dataset.ranges import may_move, padded_ranges, stored_chunk
 from trajlab.names import EPISODE, TIME
