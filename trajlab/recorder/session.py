@@ -23,7 +23,7 @@ from trajlab.dataset.source import Source
 from trajlab.recorder.captured import Captured, capture
 from trajlab.recorder.iterations import Iterations
 from trajlab.recorder.marks import bits_of
-from trajlab.recorder.sharing import MAX_ROWS, Piece, Sharing, Window
+from trajlab.recorder.sharing import MAX_ROWS, CellFlags, Sharing, Window
 from trajlab.recorder.state import Call, Counters, Options
 from trajlab.recorder.stream import Arrivals, Stream
 from trajlab.recorder.watch import Watch
@@ -146,7 +146,7 @@ class Session:
         form = (common.marks is None, len(device.places), picks is None)
         flags = self._write(counters.rows, added, device, host, call, form, window.start)
         if self._readers:
-            self._sharing.add(window, Piece(rows, places, flags))
+            self._sharing.add(window, CellFlags(rows, places, flags))
         if added:
             self.iterations.note(counters.rows, 1, call.iteration, 1)
         track = None if captured is None else captured.track
