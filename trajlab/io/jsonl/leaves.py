@@ -1,8 +1,8 @@
 """Values that become fields: which of them are like the one before, and how the others are made so."""
 
-import functools
-import operator
 from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from types import MappingProxyType
 from typing import Any
 
@@ -128,7 +128,7 @@ class Tree:
 
     def fits(self, tree: Any) -> bool:
         """Say whether all leaves may be written as they are."""
-        return all(leaf.fits(functools.reduce(operator.getitem, path, tree)) for path, leaf in self._leaves.items())
+        return all(leaf.fits(reduce(getitem, path, tree)) for path, leaf in self._leaves.items())
 
     def fitted(self, tree: Any, path: tuple[Hashable, ...] = ()) -> Any:
         """Return a tree as `dumps` takes it."""
