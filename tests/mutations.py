@@ -106,7 +106,7 @@ MUTATIONS = [
     Mutation(
         "lock dropped on read",
         "a thread that reads meets arrays that another has donated",
-        edit("block/log.py", "with self.lock:\n            first = int", "if True:\n            first = int"),
+        edit("block/view.py", "with self.lock:\n            first = int", "if True:\n            first = int"),
         f"{OWNERSHIP} -k another_thread",
     ),
     Mutation(
@@ -238,7 +238,7 @@ MUTATIONS = [
     Mutation(
         "equal views are one",
         "of two equal Datasets only the first is protected from reset",
-        edit("block/log.py", "@dataclasses.dataclass(frozen=True, eq=False)\nclass LogView", "@dataclasses.dataclass(frozen=True)\nclass LogView"),
+        edit("block/view.py", "@dataclasses.dataclass(frozen=True, eq=False)\nclass LogView", "@dataclasses.dataclass(frozen=True)\nclass LogView"),
         f"{OWNERSHIP} -k equal_datasets",
     ),
     Mutation(
@@ -310,19 +310,19 @@ MUTATIONS = [
     Mutation(
         "block lost by an interrupt",
         "between the donated call and the store an interrupt loses the block",
-        edit("block/log.py", "self.box.extend(map(function, (self.box[-1][0],), (row,), (device,)))", "self.box.append(function(self.box[-1][0], row, device))"),
+        edit("block/block.py", "self.box.extend(map(function, (self.box[-1][0],), (row,), (device,)))", "self.box.append(function(self.box[-1][0], row, device))"),
         f"{INTERRUPT} -k warm-jax",
     ),
     Mutation(
         "interrupt not held back",
         "in a cold call JAX runs Python code after the donated call",
-        edit("block/log.py", "signal.signal(signal.SIGINT, lambda *args: held.append(args))", "pass"),
+        edit("block/interrupts.py", "signal.signal(signal.SIGINT, lambda *args: held.append(args))", "pass"),
         f"{INTERRUPT} -k where_jax_compiles",
     ),
     Mutation(
         "interrupt swallowed",
         "Ctrl-C is held back and forgotten",
-        edit("block/log.py", "signal.raise_signal(signal.SIGINT)", "pass"),
+        edit("block/interrupts.py", "signal.raise_signal(signal.SIGINT)", "pass"),
         f"{INTERRUPT} -k where_jax_compiles",
     ),
     Mutation(
@@ -754,7 +754,7 @@ MUTATIONS = [
     Mutation(
         "runs: beside NaN",
         "a run beside a NaN is taken for one that ended",
-        edit("analysis/action_runs.py", "wide[0, :, 1:], wide[1, :, :-1] = beside", "pass"),
+        edit("analysis/action_runs.py", "beside[0, :, 1:] = nan[:, :-1] & follows[:, :-1]", "pass"),
         f"{RUNS} -k nan",
     ),
     Mutation(

@@ -30,6 +30,7 @@ FLOORS = {
     "padding": floor(0, HEAVY),
     "errors": floor(0, HEAVY),
     "version": floor(0, HEAVY),
+    "edges": floor(1, HEAVY),
     "capture": floor(1, "xarray pandas matplotlib"),
     "block.layout": floor(0, HEAVY),
     "block": floor(1, "xarray pandas matplotlib"),

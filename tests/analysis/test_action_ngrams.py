@@ -12,7 +12,7 @@ from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis import action_ngrams as module
-from trajlab.analysis.kernels import ngrams
+from trajlab.analysis.kernels import numbers
 from trajlab.dataset import ordered
 
 
@@ -152,7 +152,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, cells):
     monkeypatch.setattr("trajlab.dataset.flat.MAX_BYTES", cells * 4)
     monkeypatch.setattr(ordered, "MAX_CELLS", cells)
     monkeypatch.setattr(ordered, "MAX_HELD", 6)
-    monkeypatch.setattr(ngrams, "TILE", 1)
+    monkeypatch.setattr(numbers, "TILE", 1)
     for by, want in zip((None, "end_reason", "flag"), wants, strict=True):
         pd.testing.assert_frame_equal(tl.action_ngrams(in_form(ds, form), n=[1, 3, 5], by=by), want)
 
@@ -161,7 +161,7 @@ def test_where_batches_end_changes_nothing(monkeypatch, form, cells):
 @pytest.mark.parametrize("limit", [40, 2**62])
 def test_any_length_and_number_of_values(monkeypatch, table, limit):
     monkeypatch.setattr(module, "LIMIT", limit)
-    monkeypatch.setattr(ngrams, "MAX_TABLE", table)
+    monkeypatch.setattr(numbers, "MAX_TABLE", table)
     monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", 7)
     ds = make_dataset([4, 1, 11, 2, 9, 3]).load()
     for n in (2, 3, 5, 7, 10, 11):

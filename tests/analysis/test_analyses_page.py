@@ -9,7 +9,7 @@ import xarray as xr
 from agents.worlds import make_world, record
 
 import trajlab as tl
-from trajlab.block.log import LogView
+from trajlab.block.view import LogView
 from trajlab.dataset.lazy import LazyArray
 
 PAGE = Path(__file__).parents[2] / "docs" / "analyses.md"

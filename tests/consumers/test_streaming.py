@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import re
 import warnings
 
 import jax
@@ -183,8 +184,9 @@ def test_what_is_not_counted_is_said():
 def test_wrong_use():
     with pytest.raises(ValueError, match="nothing of 'action' has come"):
         tl.StreamingHistogram().result()
-    with pytest.raises(ValueError, match=r"bins=10; expected at least two finite edges"):
-        tl.StreamingHistogram("x", bins=10)
+    for bins in (10, [0.0], [1, 0], [False, True]):
+        with pytest.raises(ValueError, match=rf"bins={re.escape(str(bins))}; expected at least two finite edges"):
+            tl.StreamingHistogram("x", bins=bins)
     with pytest.raises(ValueError, match="num_steps=0"):
         tl.StreamingTrace("x", num_steps=0)
     with pytest.raises(TypeError, match="num_values=2.5; expected a whole number"):

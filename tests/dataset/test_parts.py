@@ -40,7 +40,7 @@ def test_parts_are_the_whole(monkeypatch, few_fields, autoreset, most, at_once):
 
 def test_a_field_is_read_once_and_only_where_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(parts, "MAX_BYTES", 300)
-    read = []
+    read, real = [], parts.read_flat
     monkeypatch.setattr(parts, "read_flat", lambda ds, names: read.extend(names) or real(ds, names))
     monkeypatch.setattr(parts, "MAX_AT_ONCE", 40 * 5 * 4)  # not the observations
     found = [part["reward"].values.sum() for _, part in parts.iter_parts(recorded(), few_fields=True)]
@@ -50,9 +50,6 @@ def test_a_field_is_read_once_and_only_where_it_is_asked_for(monkeypatch):
     bases = {name: lazy_base(part.variables[name])[0] for name in ("reward", "obs")}
     assert isinstance(bases["reward"], FlatWhenRead)
     assert not isinstance(bases["obs"], FlatArray)
-
-
-real = parts.read_flat
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from trajlab.integrations.gymnasium import (
     RecordVectorEpisodes,
     RecordVectorTrajectory,
 )
-from trajlab.io.jsonl import live
+from trajlab.io.jsonl import open_files
 
 COORDS = "episode time length env start_iteration end_reason complete start_seen final_known".split()
 
@@ -411,7 +411,7 @@ def test_what_was_written_is_read_written_and_read_again(tmp_path):
 
 
 def test_open_files_are_few_however_many_environments_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(live, "MAX_OPEN", 2)
+    monkeypatch.setattr(open_files, "MAX_OPEN", 2)
     envs = RecordTrajectory(counters(5, AutoresetMode.NEXT_STEP), tmp_path)
     assert isinstance(envs, RecordVectorTrajectory)
     envs.reset()

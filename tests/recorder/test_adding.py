@@ -80,7 +80,8 @@ def test_arrays_just_like_the_last_ones_are_not_checked_again(monkeypatch):
     for t in range(4):
         recorder.add("obs", jnp.asarray(OBS[t]))
         recorder.add("done", jnp.asarray(DONE[t]))
-        monkeypatch.setattr(recorder, "_take", lambda *args, **kwargs: checked.append(args)) if t == 1 else None
+        if t == 1:
+            monkeypatch.setattr(recorder, "_take", lambda *args, **kwargs: checked.append(args))
     assert not checked
     assert recorder.num_recorded_steps == 4
 

@@ -13,7 +13,7 @@ from chunks import assert_holds, host_bytes, make_chunk, random_key
 import trajlab as tl
 import trajlab.block.read
 import trajlab.recorder.session
-from trajlab.block.log import LogView
+from trajlab.block.view import LogView
 from trajlab.dataset.flat import iter_flat
 
 pytestmark = pytest.mark.usefixtures("small_blocks")

@@ -20,7 +20,7 @@ from chunks import assert_holds, make_chunk
 import trajlab as tl
 import trajlab.block.append
 import trajlab.block.log
-from trajlab.block.log import Block
+from trajlab.block.block import Block
 
 pytestmark = [
     pytest.mark.usefixtures("small_blocks"),

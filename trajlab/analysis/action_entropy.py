@@ -21,7 +21,7 @@ from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.kernels.counting import places_dtype
-from trajlab.analysis.kernels.ngrams import NumberCounter
+from trajlab.analysis.kernels.numbers import NumberCounter
 from trajlab.analysis.step_counts import Counted, count_steps, labelled_steps
 from trajlab.dataset.cells import Cells
 from trajlab.errors import check_option, warn_user, whole_number

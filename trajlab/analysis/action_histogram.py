@@ -19,13 +19,14 @@ from trajlab.analysis.common import (
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.bins import BinCounter, RangeFinder, as_edges, bin_middles, even_edges
+from trajlab.analysis.kernels.bins import BinCounter, RangeFinder
 from trajlab.analysis.kernels.counting import MAX_PLACES, ValueCounter
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import iter_flat
+from trajlab.edges import as_edges, bin_middles, even_edges
 from trajlab.errors import warn_user
 from trajlab.names import (
     BIN,

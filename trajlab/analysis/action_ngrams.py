@@ -14,7 +14,8 @@ from trajlab.analysis.common import field_of, inner_dims, made_by, require_free_
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.ngrams import LIMIT, Coder, Digits, Halves, NumberCounter, whole_sequences
+from trajlab.analysis.kernels.ngrams import LIMIT, Coder, Digits, Halves, whole_sequences
+from trajlab.analysis.kernels.numbers import NumberCounter
 from trajlab.analysis.labels import LabelsArgument, check_labels, on_labels
 from trajlab.dataset.cells import Cells
 from trajlab.errors import warn_user, whole_number

@@ -1,6 +1,5 @@
 """How long the same action is repeated."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,7 @@ from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by,
 from trajlab.analysis.discrete import require_discrete
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.ngrams import NumberCounter
-from trajlab.analysis.kernels.runs import RunFinder, Runs
+from trajlab.analysis.kernels.runs import RunCounter, RunFinder
 from trajlab.analysis.labels import MAX_RANGE, LabelsArgument, check_labels, list_values, value_coords
 from trajlab.dataset.cells import Cells
 from trajlab.errors import warn_user
@@ -115,7 +113,7 @@ def _count(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Return lengths of runs, counts (group, component, value, length), those open (…, value), how many are NaN."""
     cells = Cells.of(rows.ds)
     edges = _Edges(rows.ds, cells)
-    counter = _RunCounter((rows.groups.size, rows.components, len(rows.values)), int(cells.counts.max(initial=0)))
+    counter = RunCounter((rows.groups.size, rows.components, len(rows.values)), int(cells.counts.max(initial=0)))
     finder = RunFinder(with_column=rows.components > 1)
     num_nan = 0
     for batch in rows.columns():
@@ -126,42 +124,7 @@ def _count(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         opens = edges.opens(batch, ends)
         counter.add(finder.add(batch.codes, ends, opens, present=batch.present, group=batch.group))
     counter.add(finder.finish())
-    return *counter.result(), num_nan
-
-
-class _RunCounter:
-    """Counts of runs by group, component, value and length."""
-
-    def __init__(self, shape: tuple[int, int, int], longest: int) -> None:
-        """Start with nothing counted; `shape` is (group, component, value)."""
-        self._shape, self._width = shape, longest + 1
-        self._counter = NumberCounter(math.prod(shape) * self._width)
-        self._num_open = np.zeros(math.prod(shape), np.int64)
-
-    def add(self, found: Runs) -> None:
-        """Count runs; those of length 0 are none."""
-        _, components, values = self._shape
-        place = found.code.astype(np.int64)
-        if found.column is not None:
-            place += found.column % components * values
-        if found.group is not None:
-            place += found.group * (components * values)
-        opened = place[found.opened]
-        self._num_open += np.bincount(opened[opened >= 0], minlength=len(self._num_open))
-        place *= self._width
-        place += found.length
-        self._counter.add(place, None if found.group is None else found.group >= 0)
-
-    def result(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return lengths of runs, counts (group, component, value, length), and those open (…, value)."""
-        numbers, counts = self._counter.result()
-        place, length = np.divmod(numbers, self._width)
-        place, length, counts = (array[length > 0] for array in (place, length, counts))
-        longest = int(length.max(initial=0))
-        lengths = np.arange(1, longest + 1) if longest <= MAX_RANGE else np.unique(length)
-        table = np.zeros((len(self._num_open), len(lengths)), np.int64)
-        table[place, np.searchsorted(lengths, length)] = counts
-        return lengths, table.reshape(*self._shape, len(lengths)), self._num_open.reshape(self._shape)
+    return *counter.result(MAX_RANGE), num_nan
 
 
 class _Edges:
@@ -190,13 +153,19 @@ class _Edges:
             is_over &= one.batch.locate(last)[1] == self._last[one.ended]
         after = batch.cells(last[~is_over])
         if batch.nan is not None:
-            follows = np.ones(batch.codes.shape, bool)
-            follows.reshape(-1)[ends] = False
-            beside = batch.nan[:, :-1] & follows[:, :-1], batch.nan[:, 1:] & follows[:, :-1]
-            wide = np.zeros((2, *batch.codes.shape), bool)
-            wide[0, :, 1:], wide[1, :, :-1] = beside
-            before, after = (np.union1d(c, np.flatnonzero(w)) for c, w in zip((before, after), wide, strict=True))
+            behind, ahead = _beside_nan(batch.nan, ends)
+            before, after = np.union1d(before, behind), np.union1d(after, ahead)
         return before, after
+
+
+def _beside_nan(nan: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cells of (column, row) that a NaN stands before, and behind; nothing follows the cells `ends`."""
+    follows = np.ones(nan.shape, bool)
+    follows.reshape(-1)[ends] = False
+    beside = np.zeros((2, *nan.shape), bool)
+    beside[0, :, 1:] = nan[:, :-1] & follows[:, :-1]
+    beside[1, :, :-1] = nan[:, 1:] & follows[:, :-1]
+    return np.flatnonzero(beside[0]), np.flatnonzero(beside[1])
 
 
 def _labelled(

@@ -17,7 +17,7 @@ from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.dataset.flat_blocks import by_column
+from trajlab.dataset.flat_columns import by_column
 from trajlab.dataset.ordered import iter_ordered, last_places, overlapping
 from trajlab.dataset.successive import Successive, iter_successive
 
@@ -188,8 +188,10 @@ class CodedRows(NamedTuple):
                         mask[one.absent] = False
             group = self.groups.index(one.batch)
             group = None if group is None else np.broadcast_to(group[:, np.newaxis], codes.shape)
-            masks = [None if rows is None else _in_columns(rows, one.ahead) for rows in (present, nan, group)]
-            yield CodedColumns(one, _in_columns(codes, one.ahead), masks[0], masks[1], masks[2], self.components)
+            present, nan, group = (
+                None if rows is None else _in_columns(rows, one.ahead) for rows in (present, nan, group)
+            )
+            yield CodedColumns(one, _in_columns(codes, one.ahead), present, nan, group, self.components)
 
     def unordered(self, per_episode: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None, int]]:
         """Yield the codes (M, component) of all rows in any order, which are present, and how many NaN.

@@ -12,11 +12,12 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.components import Component, needed_by
 from trajlab.analysis.discrete import as_discrete, discrete_kind
 from trajlab.analysis.grouping.cut import Numbers
-from trajlab.analysis.kernels.bins import BinFinder, RangeFinder, as_edges, bin_middles, even_edges, whole_edges
+from trajlab.analysis.kernels.bins import BinFinder, RangeFinder
 from trajlab.analysis.kernels.counting import MAX_PLACES
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import MAX_RANGE
 from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.edges import as_edges, bin_middles, even_edges, whole_edges
 from trajlab.errors import warn_user
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
 

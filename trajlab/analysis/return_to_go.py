@@ -19,8 +19,9 @@ from trajlab.analysis.kernels.backward_sums import WIDE, sum_backwards, sum_rows
 from trajlab.analysis.returns import check_discount
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import FlatBatch, read_flat
+from trajlab.dataset.flat import FlatBatch
 from trajlab.dataset.flat_array import flat_variable
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.made import MadeRows
 from trajlab.dataset.schema import require_whole
 from trajlab.errors import warn_user
@@ -96,7 +97,14 @@ def return_to_go(ds: xr.Dataset, *, reward: str = "reward", discount: float | in
 
 
 class _InOrder:
-    """Rewards of all transitions, episode after episode."""
+    """Rewards of all transitions, episode after episode.
+
+    Attributes
+    ----------
+    rows : array (M, component) float64
+    dead : array (M, component) of bool or None
+        Which of them are of an agent that is done.
+    """
 
     def __init__(self, ds: xr.Dataset, name: str, alive: AliveRows) -> None:
         self._ds, self._cells, self._shape = ds, Cells.of(ds), ds.variables[name].shape[2:]
@@ -109,23 +117,31 @@ class _InOrder:
 
     @property
     def num_episodes(self) -> int:
+        """Number of episodes."""
         return len(self._cells.counts)
 
     def held(self) -> slice:
+        """Return which rows are transitions."""
         return slice(None)
 
     def sum(self, discount: float) -> None:
+        """Add to each row the discounted sum that follows it in its episode, in place."""
         sum_backwards(self.rows, self._cells.offsets, discount)
 
     def episodes_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the positions along `episode` of the rows at some places."""
         return np.searchsorted(self._cells.offsets, places, side="right") - 1
 
     def variable(self, dims: tuple[str, ...], attrs: dict[str, Any]) -> xr.Variable:
+        """Return the rows as a variable over episode, time and `dims`."""
         return flat_variable(self.rows.reshape(len(self.rows), *self._shape), self._ds, dims, attrs)
 
 
 class _InLog:
-    """Rewards as they lie in a log, where those of many environments are next to each other."""
+    """Rewards as they lie in a log, where those of many environments are next to each other; else as `_InOrder`.
+
+    What is no transition is 0, and no agent is done.
+    """
 
     dead = None
 
@@ -136,19 +152,24 @@ class _InLog:
 
     @property
     def num_episodes(self) -> int:
+        """Number of episodes."""
         return len(self._made.chosen)
 
     def held(self) -> np.ndarray:
+        """Return which rows are transitions."""
         return self._made.episodes.are_held(0, len(self._made.values))
 
     def sum(self, discount: float) -> None:
+        """Add to each row the discounted sum that follows it in its episode, in place."""
         episodes, rows = self._made.episodes, self.rows.reshape(-1, self._width, self.rows.shape[1])
         sum_rows_backwards(rows, episodes.end - 1, episodes.column, discount)
 
     def episodes_of(self, places: np.ndarray) -> np.ndarray:
+        """Return the positions along `episode` of the rows at some places."""
         return self._made.episodes.locate(*np.divmod(places, self._width))[0]
 
     def variable(self, dims: tuple[str, ...], attrs: dict[str, Any]) -> xr.Variable:
+        """Return the rows as a variable over episode, time and `dims`."""
         return self._made.variable(dims, attrs)
 
 

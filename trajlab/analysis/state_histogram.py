@@ -8,8 +8,8 @@ from trajlab.analysis.discrete import discrete_kind
 from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.grouping.training import group_ends, make_fine_groups
-from trajlab.analysis.kernels.bins import whole_edges
 from trajlab.analysis.labels import MAX_RANGE
+from trajlab.edges import whole_edges
 from trajlab.names import FIRST, LAST, TIME
 
 WHAT = "state_histogram"

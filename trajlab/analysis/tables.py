@@ -23,7 +23,7 @@ from trajlab.dataset.fields import (
     missing_values,
     resolve_field,
 )
-from trajlab.dataset.flat import read_flat
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.errors import warn_user
 from trajlab.names import RETURN
@@ -97,12 +97,12 @@ def _component_values(ds: xr.Dataset) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name in map(str, ds.data_vars):
         variable = ds.variables[name]
+        has_several = is_episode_field(variable) and variable.dims[:1] == (names.EPISODE,) and variable.ndim > 1
         count = int(np.prod(variable.shape[1:], dtype=np.int64))
-        if is_episode_field(variable) and variable.dims[:1] == (names.EPISODE,) and variable.ndim > 1:
-            values = variable.values.reshape(len(variable), count) if count <= MAX_COMPONENTS else None
-            if values is not None:
-                shown = [_shown(variable, component) for component in values.T]
-                columns |= dict(zip(component_labels(ds, name), shown, strict=True))
+        if has_several and count <= MAX_COMPONENTS:
+            values = variable.values.reshape(len(variable), count)
+            shown = [_shown(variable, component) for component in values.T]
+            columns |= dict(zip(component_labels(ds, name), shown, strict=True))
     return columns
 
 

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from trajlab.block.block import Block
 from trajlab.block.layout import MARKS, NOT_RECORDED, Layout
-from trajlab.block.log import Block, LogView
 from trajlab.block.placement import NO_MESH, automatic, explicit_mesh, rows_shardings
 from trajlab.block.read import host_view, is_host_readable, to_host
+from trajlab.block.view import LogView
 from trajlab.buffer.carry import Buffer
 from trajlab.buffer.lead_in import lead_in
 from trajlab.check import find, warn_about

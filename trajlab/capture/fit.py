@@ -92,36 +92,17 @@ class Fit:
         return math.prod(shape[axes.index(letter)] for letter in "UT" if letter in axes)
 
     def _check_all(self, leaves: list[Any], mask: Any, is_step: bool, part: int | None) -> None:
+        """Check arrays unlike all that were met before; raise with every problem."""
         if not self.plan.device_only and any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
             raise TypeError(
                 "record() was called inside a function that JAX traces (jit, scan, vmap); return the chunk from it "
                 "and record that, or carry a buffer through it: init_buffer() and append()"
             )
-        axes, what = self.plan.roles.axes, "step" if is_step else "chunk"
-        axes = step_axes(axes) if is_step else axes
-        sizes = dict(self.plan.layout.sizes)
-        if part is not None:
-            axes, sizes = "N", {"N": part}
-        flag, flag_source = leaves[-1], self.plan.flag_sources()[-1]
-        if flag.ndim != len(axes):
-            raise ValueError(
-                f"the flag {flag_source!r} has shape {tuple(flag.shape)}; expected {lead_text(axes)}. "
-                f"{axes_hint(flag.ndim - len(axes))}"
-            )
-        for letter, got in zip(axes, flag.shape, strict=True):
-            if letter in sizes and got != sizes[letter] and part is None:
-                raise ValueError(
-                    f"this {what} has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
-                    "their number is fixed. Record the others apart"
-                )
-            if letter == "N" and part is not None and got != part:
-                raise ValueError(
-                    f"the flag {flag_source!r} has {got} entries for the {part} environments of envs=; "
-                    "give arrays of just these, or a bool mask as envs="
-                )
-        if 0 in flag.shape and part is None:
-            raise ValueError(f"the {what} is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
-        lead = tuple(flag.shape)
+        what = "step" if is_step else "chunk"
+        axes = step_axes(self.plan.roles.axes) if is_step else self.plan.roles.axes
+        axes = axes if part is None else "N"
+        self._check_lead(leaves[-1], axes, what, part)
+        lead, num_fields = tuple(leaves[-1].shape), len(self.plan.layout.fields)
         problems = [
             f"{name!r} is a masked array; give its mask as mask= and its data as the field"
             for name, array in zip([*self._sources, "mask"], [*leaves, mask], strict=True)
@@ -129,22 +110,39 @@ class Fit:
         ]
         for leaf, field in zip(leaves, self.plan.layout.fields, strict=False):
             problems += self._problems(leaf, field, lead, axes)
-        for leaf, source in zip(leaves[len(self.plan.layout.fields) :], self.plan.flag_sources(), strict=True):
-            if tuple(leaf.shape) != lead:
-                problems.append(
-                    f"the flag {source!r} has shape {tuple(leaf.shape)}; expected {lead_text(axes)} = {lead}"
-                )
-            elif np.dtype(leaf.dtype).kind not in "bfiu" and not jax.dtypes.issubdtype(leaf.dtype, np.floating):
-                problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
-        if mask is not None and tuple(mask.shape) != lead:
-            problems.append(f"mask has shape {tuple(mask.shape)}; expected {lead_text(axes)} = {lead}")
-        if mask is not None and np.dtype(mask.dtype).kind not in "biu":
-            problems.append(f"mask has dtype {mask.dtype}; expected bool")
+        problems += self._flag_problems(leaves[num_fields:], lead, axes)
+        if mask is not None:
+            problems += _mask_problems(mask, lead, axes)
         if not self.plan.device_only:
             on_device = self._on_device(leaves, mask)
             self._devices = self._devices or devices_of(on_device)
             problems += placement_problems(on_device, self._devices)
         raise_all(problems, f"the {what} was not recorded")
+
+    def _check_lead(self, flag: Any, axes: str, what: str, part: int | None) -> None:
+        """Raise ValueError where the shape of a flag is not that of the leading axes of a chunk or a step."""
+        source = self.plan.flag_sources()[-1]
+        if flag.ndim != len(axes):
+            raise ValueError(
+                f"the flag {source!r} has shape {tuple(flag.shape)}; expected {lead_text(axes)}. "
+                f"{axes_hint(flag.ndim - len(axes))}"
+            )
+        if part is not None:
+            if len(flag) != part:
+                raise ValueError(
+                    f"the flag {source!r} has {len(flag)} entries for the {part} environments of envs=; "
+                    "give arrays of just these, or a bool mask as envs="
+                )
+            return
+        sizes = dict(self.plan.layout.sizes)
+        for letter, got in zip(axes, flag.shape, strict=True):
+            if letter in sizes and got != sizes[letter]:
+                raise ValueError(
+                    f"this {what} has {got} {_AXIS_NAMES.get(letter, letter)}, the first one had {sizes[letter]}; "
+                    "their number is fixed. Record the others apart"
+                )
+        if 0 in flag.shape:
+            raise ValueError(f"the {what} is empty: its leading dims {lead_text(axes)} are {tuple(flag.shape)}")
 
     def _on_device(self, leaves: list[Any], mask: Any) -> dict[str, Any]:
         """Return by name the arrays of a chunk that are to be written on the device."""
@@ -154,6 +152,18 @@ class Fit:
         if layout.flags_home == "device":
             arrays |= dict(zip(self.plan.flag_sources(), leaves[len(layout.fields) :], strict=True)) | {"mask": mask}
         return arrays
+
+    def _flag_problems(self, flags: list[Any], lead: tuple[int, ...], axes: str) -> list[str]:
+        """Return what is wrong with the arrays of flags."""
+        problems = []
+        for leaf, source in zip(flags, self.plan.flag_sources(), strict=True):
+            if tuple(leaf.shape) != lead:
+                problems.append(
+                    f"the flag {source!r} has shape {tuple(leaf.shape)}; expected {lead_text(axes)} = {lead}"
+                )
+            elif np.dtype(leaf.dtype).kind not in "bfiu" and not jax.dtypes.issubdtype(leaf.dtype, np.floating):
+                problems.append(f"the flag {source!r} has dtype {leaf.dtype}; expected bool or a number")
+        return problems
 
     def _problems(self, leaf: Any, field: Field, lead: tuple[int, ...], axes: str) -> list[str]:
         """Return what is wrong with one field's array."""
@@ -176,8 +186,18 @@ class Fit:
         return out
 
 
+def _mask_problems(mask: Any, lead: tuple[int, ...], axes: str) -> list[str]:
+    """Return what is wrong with a mask."""
+    problems = []
+    if tuple(mask.shape) != lead:
+        problems.append(f"mask has shape {tuple(mask.shape)}; expected {lead_text(axes)} = {lead}")
+    if np.dtype(mask.dtype).kind not in "biu":
+        problems.append(f"mask has dtype {mask.dtype}; expected bool")
+    return problems
+
+
 def kind_of(array: Any) -> tuple[Any, ...]:
     """Return all by which JAX tells apart arguments that it compiles for; of a NumPy array shape and dtype."""
-    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):
+    if isinstance(array, (np.ndarray, jax.core.Tracer)) or not isinstance(array, jax.Array):  # which is slow to say
         return type(array), array.shape, array.dtype
     return array.aval, array.sharding, array.committed

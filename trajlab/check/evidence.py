@@ -8,7 +8,7 @@ import numpy as np
 
 from trajlab.block.fingerprint import fingerprints
 from trajlab.block.layout import Field
-from trajlab.block.log import LogView
+from trajlab.block.view import LogView
 from trajlab.capture.plan import HIDDEN
 from trajlab.capture.roles import Roles
 from trajlab.segment import Episodes, RankMap, Rules

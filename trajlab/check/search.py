@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from trajlab.block.log import LogView
+from trajlab.block.view import LogView
 from trajlab.capture.roles import Roles
 from trajlab.check.actions import strange_actions
 from trajlab.check.evidence import Ends, Recording

@@ -12,6 +12,7 @@ import xarray as xr
 from trajlab.consumers.consumer import Batch, Consumer
 from trajlab.consumers.on_device import Rows, StreamedField
 from trajlab.consumers.results import attrs_of, inner_coords, made_by
+from trajlab.edges import as_edges, bin_middles
 from trajlab.errors import warn_user, whole_number
 from trajlab.names import (
     BIN,
@@ -77,7 +78,7 @@ class StreamingHistogram(Consumer):
         num_values: int = 1024,
     ) -> None:
         self._field = StreamedField(field)
-        self._edges = None if bins is None else _as_edges(bins)
+        self._edges = None if bins is None else _edges(bins)
         self._labels = None if labels is None else _as_labels(labels)
         num_values = whole_number("num_values", num_values)
         if bins is not None and labels is not None:
@@ -152,7 +153,7 @@ class StreamingHistogram(Consumer):
         assert self._edges is not None
         attrs, edges = attrs_of(batch, self._field.name), self._edges
         return {
-            BIN: (BIN, edges[:-1] / 2 + edges[1:] / 2, attrs),
+            BIN: (BIN, bin_middles(edges), attrs),
             BIN_LEFT: (BIN, edges[:-1], attrs),
             BIN_RIGHT: (BIN, edges[1:], attrs),
         }
@@ -169,13 +170,10 @@ class StreamingHistogram(Consumer):
         return coords
 
 
-def _as_edges(bins: Any) -> np.ndarray:
+def _edges(bins: Any) -> np.ndarray:
     """Return edges as float64; raise ValueError where they are none."""
-    try:
-        edges = np.asarray(bins, np.float64)
-    except (TypeError, ValueError):
-        edges = np.zeros(0)
-    if edges.ndim != 1 or len(edges) < 2 or not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
+    edges = as_edges(bins)
+    if edges is None:
         raise ValueError(
             f"bins={bins!r}; expected at least two finite edges, ascending: a stream cannot know its range beforehand"
         )

@@ -9,8 +9,9 @@ import xarray as xr
 from trajlab import names
 from trajlab.block.layout import EVERY_AGENT
 from trajlab.dataset.lazy import Inner, lazy_variable, vector
+from trajlab.dataset.padding_attrs import about_padding
 from trajlab.dataset.source import EpisodeFieldArray, PerTransition, Source
-from trajlab.padding import padding_text, padding_value
+from trajlab.padding import padding_value
 
 READ_CELLS = 2**20
 """Flags read in one go."""
@@ -123,8 +124,7 @@ class LastAliveArray(EpisodeFieldArray):
 def alive_variable(alive: AliveArray) -> xr.Variable:
     """Return the coordinate `alive`, lazy."""
     attrs: dict[str, Any] = {
-        names.PADDING_ATTR: padding_text(np.dtype(bool)),
-        names.RECORDED_DTYPE_ATTR: "bool",
+        **about_padding(np.dtype(bool)),
         "long_name": names.ALIVE,
         names.ROLE_ATTR: names.ALIVE,
         names.AGENT_ATTR: EVERY_AGENT,

@@ -13,10 +13,10 @@ from trajlab.block.layout import EVERY_AGENT, Field
 from trajlab.dataset.alive import AgentRows, AliveArray, LastAliveArray, alive_variable
 from trajlab.dataset.labels import Labels
 from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.padding_attrs import about_padding
 from trajlab.dataset.source import EpisodeFieldArray, FieldArray, FinalArray, IterationArray, MaskArray, Source
 from trajlab.errors import warn_user
 from trajlab.names import At
-from trajlab.padding import padding_text, shown_dtype
 from trajlab.segment import REASON_CUT, Rules
 from trajlab.version import package_version
 
@@ -107,7 +107,7 @@ def build_dataset(
     variables |= final_variables
     iteration = IterationArray(source)
     variables[names.ITERATION] = lazy_variable(
-        (names.EPISODE, names.TIME), iteration, {**_dtype_attrs(iteration.dtype), "long_name": "iteration"}
+        (names.EPISODE, names.TIME), iteration, {**about_padding(iteration.dtype), "long_name": "iteration"}
     )
     if not len(episodes.length):
         warn_user("no episode: the recording holds no transition")
@@ -127,19 +127,15 @@ def empty_dataset() -> xr.Dataset:
     }
     cells = (names.EPISODE, names.TIME)
     coords |= {names.TIME: (names.TIME, ints), names.MASK: (cells, np.zeros((0, 0), bool))}
-    iteration = (cells, np.zeros((0, 0), np.int64), _dtype_attrs(np.dtype(np.int64)))
+    iteration = (cells, np.zeros((0, 0), np.int64), about_padding(np.dtype(np.int64)))
     return xr.Dataset({names.ITERATION: iteration}, coords, _schema_attrs())
-
-
-def _dtype_attrs(dtype: np.dtype) -> dict[str, str]:
-    return {names.PADDING_ATTR: padding_text(shown_dtype(dtype)), names.RECORDED_DTYPE_ATTR: dtype.name}
 
 
 def _field_variable(
     source: Source, field: Field, labels: Labels, at: At | None, alive: AliveArray | None
 ) -> xr.Variable:
     """Return the variable of a field; `at` says which transition's value stands for the whole episode, if any does."""
-    attrs = {**_dtype_attrs(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
+    attrs = {**about_padding(field.dtype), "long_name": field.name, **labels.attrs_of(field.name)}
     if field.is_key:
         attrs[names.RECORDED_DTYPE_ATTR] = "key"
     if field.role:
@@ -180,7 +176,7 @@ def _final_variables(
         array = FinalArray(source, stored, np.where(known, origin, -1), offset)
         dims = (names.EPISODE, *labels.dims[leaf.name])
         name = names.final_name(leaf.name)
-        attrs = {**_dtype_attrs(leaf.dtype), "long_name": f"final {leaf.name}", **labels.attrs_of(leaf.name)}
+        attrs = {**about_padding(leaf.dtype), "long_name": f"final {leaf.name}", **labels.attrs_of(leaf.name)}
         variables[name if name not in taken else f"{name}_"] = lazy_variable(dims, array, attrs)
     return known, variables
 

@@ -124,7 +124,7 @@ class CellEpisodes:
     @functools.cached_property
     def _by_column(self) -> np.ndarray:
         """The episodes column after column, each from above."""
-        return np.argsort(self.column.astype(np.min_scalar_type(self.width)), kind="stable")  # few bits sort faster
+        return by_column_first(self.column, self.width)
 
     @functools.cached_property
     def _rows(self) -> int:
@@ -143,6 +143,11 @@ class CellEpisodes:
         out = np.full(len(order), -1)
         out[order[1:][is_same]] = order[:-1][is_same]
         return out
+
+
+def by_column_first(column: np.ndarray, width: int) -> np.ndarray:
+    """Return the places of columns below `width` in their order; of those in the same column each stays in its own."""
+    return np.argsort(column.astype(np.min_scalar_type(width)), kind="stable")  # few bits sort faster
 
 
 def _sums(cells: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,11 @@ import xarray as xr
 from trajlab.dataset.cells import Cells, CellSpan
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat_array import FlatArray
-from trajlab.dataset.flat_blocks import Tile, common_source, place_blocks, read_blocks
+from trajlab.dataset.flat_blocks import Tile, common_source, read_blocks
 from trajlab.dataset.flat_pieces import Piece, pieces_of
-from trajlab.dataset.lazy import LazyArray, as_slice, is_in_memory, lazy_base
+from trajlab.dataset.lazy import LazyArray, is_in_memory, lazy_base
 from trajlab.dataset.ranges import padded_ranges, stored_chunk
-from trajlab.dataset.source import RowArray, Source
+from trajlab.dataset.source import Source
 from trajlab.names import EPISODE, LENGTH, TIME
 
 MAX_BYTES = 2**25
@@ -43,7 +43,7 @@ class FlatBatch:
     tile : Tile or None
         Where they lie in a log, if they do: much is found there without `episode` and `time`.
     find : callable or None
-        Return both at some places, which ascend, without those of all others.
+        Return `episode` and `time` at some places, which ascend, without those of all others.
     """
 
     values: Mapping[str, np.ndarray]
@@ -120,7 +120,7 @@ def iter_flat(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     longest. Fields that `concat` joined are read part by part, each in its own way.
     """
     fields = list(fields)
-    variables = {name: _checked(ds, name) for name in fields}
+    variables = {name: checked(ds, name) for name in fields}
     cells = Cells.of(ds)
     if not len(cells):
         return iter(())
@@ -142,7 +142,7 @@ def block_batches(variables: Mapping[str, xr.Variable], cells: Cells) -> Iterato
 
     It is possible when all fields are unsliced views of one log, and `time` is whole.
     """
-    found = _whole_source(variables, cells)
+    found = whole_source(variables, cells)
     if found is None:
         return None
     numbers = np.arange(len(found[1]))
@@ -154,7 +154,7 @@ def tile_batch(tile: Tile, numbers: np.ndarray) -> FlatBatch:
     return FlatBatch(tile.values, lambda: tile.spread(numbers), tile.find_time, tile=tile, find=tile.locate)
 
 
-def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
+def whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[Source, np.ndarray] | None:
     """Return the log that all fields show whole, and which of its episodes, or None."""
     found = common_source(variables)
     if found is None or cells.order is not None:
@@ -165,8 +165,8 @@ def _whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[S
 
 def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray, Iterator[Tile]] | None:
     """Return the log that all fields show whole, which of its episodes, and all of its cells as they lie; or None."""
-    variables = {name: _checked(ds, name) for name in fields}
-    found = _whole_source(variables, Cells.of(ds))
+    variables = {name: checked(ds, name) for name in fields}
+    found = whole_source(variables, Cells.of(ds))
     return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
 
 
@@ -176,7 +176,7 @@ Part = tuple[xr.Dataset, np.ndarray]
 
 def joined_parts(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Part] | None:
     """Return the parts of fields that `concat` joined, each to be read in its own way; None where they are not."""
-    pieces = pieces_of({name: _checked(ds, name) for name in fields})
+    pieces = pieces_of({name: checked(ds, name) for name in fields})
     return None if pieces is None else _parts(ds, pieces)
 
 
@@ -192,7 +192,8 @@ def in_whole(batch: FlatBatch, episodes: np.ndarray) -> FlatBatch:
     return FlatBatch(batch.values, lambda: episodes[batch.episode], batch.find_time)
 
 
-def _checked(ds: xr.Dataset, name: str) -> xr.Variable:
+def checked(ds: xr.Dataset, name: str) -> xr.Variable:
+    """Return a field, `episode` and `time` first; raise ValueError where it has no value for each transition."""
     variable = ds.variables[name]
     missing = [dim for dim in (EPISODE, TIME) if dim not in variable.dims]
     if missing:
@@ -276,42 +277,3 @@ def _range_batches(cells: Cells, variables: Mapping[str, xr.Variable]) -> Iterat
         valid = np.arange(longest) < counts[:, None]
         span = cells.span(int(cells.offsets[start]), int(cells.offsets[stop]))
         yield batch_of({str(name): v.values[valid] for name, v in loaded.variables.items()}, span)
-
-
-def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
-    """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
-    cells = Cells.of(ds)
-    out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
-    if not fields or not len(cells):
-        return out
-    first = cells.offsets[:-1]
-    found = rows_of_log(ds, fields, cells)
-    if found is not None:
-        source, chosen, arrays = found
-        place_blocks(source, chosen, arrays, first, out)
-        return out
-    for batch in iter_flat(ds, fields):
-        places = _places(batch, cells, first, len(batch.values[fields[0]]))
-        for name in fields:
-            out[name][places] = batch.values[name]
-    return out
-
-
-def rows_of_log(
-    ds: xr.Dataset, fields: Iterable[Any], cells: Cells
-) -> tuple[Source, np.ndarray, dict[Hashable, RowArray]] | None:
-    """Return the log whose rows all fields show whole, which of its episodes, and the fields' arrays; or None."""
-    variables = {name: _checked(ds, name) for name in fields}
-    bases = {name: lazy_base(variable) for name, variable in variables.items()}
-    arrays: dict[Hashable, RowArray] = {
-        name: base[0] for name, base in bases.items() if base and isinstance(base[0], RowArray)
-    }
-    found = _whole_source(variables, cells) if len(arrays) == len(variables) else None
-    return None if found is None else (*found, arrays)
-
-
-def _places(batch: FlatBatch, cells: Cells, first: np.ndarray, size: int) -> np.ndarray | slice:
-    """Return where a batch's transitions stand among all, counted through from the `first` one of each episode."""
-    if batch.start is not None:
-        return slice(batch.start, batch.start + size)
-    return as_slice(batch.spread(first) + cells.steps_of(batch.time))

@@ -10,7 +10,8 @@ import xarray as xr
 from trajlab import names
 from trajlab.block.read import gather_host
 from trajlab.dataset.lazy import Inner, LazyArray, count_cells, lazy_variable
-from trajlab.padding import padding_text, padding_value
+from trajlab.dataset.padding_attrs import about_padding
+from trajlab.padding import padding_value
 
 
 class FlatArray(LazyArray):
@@ -85,8 +86,3 @@ def flat_variable(values: np.ndarray, ds: xr.Dataset, dims: Sequence[str], attrs
     """
     array = FlatArray(values, ds[names.LENGTH].values, ds[names.TIME].values)
     return lazy_variable((names.EPISODE, names.TIME, *dims), array, about_padding(values.dtype) | attrs)
-
-
-def about_padding(dtype: np.dtype) -> dict[str, str]:
-    """Return the attributes that say what is shown where no transition is."""
-    return {names.PADDING_ATTR: padding_text(dtype), names.RECORDED_DTYPE_ATTR: str(dtype)}

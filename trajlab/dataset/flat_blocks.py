@@ -1,26 +1,19 @@
 """Reading all transitions block by block, in the order in which they lie in the log."""
 
-import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from trajlab.block.log import Block
+from trajlab.block.block import Block
 from trajlab.dataset.cell_episodes import CellEpisodes
 from trajlab.dataset.lazy import lazy_base
 from trajlab.dataset.source import FieldArray, PerTransition, RowArray, Source
 
 TILE_CELLS = 2**17
 """Cells read in one go: index arrays of that size stay in the processor's cache."""
-MAX_BYTES = 2**25
-"""Bytes that some rows of one field may take where they are put in order."""
-FEW_ROWS, MANY_ROWS = 8, 64
-"""Rows turned to columns at once, where they are a multiple of `CACHE_STRIDE` apart, and elsewhere."""
-CACHE_STRIDE = 2048
-"""Bytes: what is a multiple of these apart competes for the same places of the processor's cache."""
 SPARSE = 4
 """Where fewer than one cell in so many is wanted, they are gathered one by one instead."""
 
@@ -190,83 +183,3 @@ def _tile(
             whole = (slice(None),) * (variable.ndim - 2)
             values[name] = base[0].recorded(spread(chosen), time(), whole)
     return Tile(values, spread, time, time_plus, reached, locate, start, stop, absent)
-
-
-def place_blocks(
-    source: Source,
-    chosen: np.ndarray,
-    arrays: Mapping[Hashable, RowArray],
-    first: np.ndarray,
-    out: Mapping[Hashable, np.ndarray],
-) -> None:
-    """Write the transitions of some episodes to `out`, each episode from the place that `first` has for it.
-
-    Columns of the log are taken one after the other: in each the transitions of an episode stand as they will in `out`.
-    """
-    width = source.view.layout.width
-    episodes = CellEpisodes.of(source.episodes.take(chosen), width)
-    cell_bytes = max(array.dtype.itemsize * int(np.prod(array.shape[2:])) for array in arrays.values())
-    step = max(1, min(2 * TILE_CELLS, MAX_BYTES // max(cell_bytes, 1)) // width)
-    for block, begin, end in source.view.spans():
-        for start in range(begin, end, step):
-            band = _Band(episodes, start, min(start + step, end))
-            cells, places = band.places(first)
-            for name, array in arrays.items() if cells is None or len(cells) else ():
-                columns = by_column(array.rows_between(block, start, band.end))
-                out[name][places] = columns if cells is None else columns[cells]
-
-
-def by_column(rows: np.ndarray) -> np.ndarray:
-    """Return rows (R, W, ...) column after column, (W * R, ...).
-
-    Rows whose starts are a multiple of some KiB apart fall into the same few places of the cache, so that only a few at
-    a time are turned: up to four times faster.
-
-    >>> by_column(np.array([[1, 2, 3], [4, 5, 6]]))
-    array([1, 4, 2, 5, 3, 6])
-    """
-    height, width = rows.shape[:2]
-    out = np.empty((width, height, *rows.shape[2:]), rows.dtype)
-    step = FEW_ROWS if rows.strides[0] % CACHE_STRIDE == 0 else MANY_ROWS
-    step = height if width < FEW_ROWS else step
-    for start in range(0, height, max(step, 1)):
-        out[:, start : start + step] = rows[start : start + step].swapaxes(0, 1)
-    return out.reshape(width * height, *rows.shape[2:])
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Band:
-    """Rows `first` to `end` of a log, and to which episode each cell belongs."""
-
-    episodes: CellEpisodes
-    first: int
-    end: int
-
-    def _runs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return which episodes have cells here, and the first and last of these, counted column after column."""
-        episodes, rows = self.episodes, self.end - self.first
-        which = np.concatenate(episodes.present(self.first, self.end))
-        column = episodes.column[which]
-        order = np.argsort(column.astype(np.min_scalar_type(episodes.width)), kind="stable")  # few bits sort faster
-        which, top = which[order], column[order] * rows - self.first
-        low, high = np.maximum(episodes.begin[which], self.first), np.minimum(episodes.end[which], self.end)
-        return which, top + low, top + high
-
-    def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
-        """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
-
-        None for the cells where all of them are; a slice where each place follows that of the cell before.
-        """
-        episodes = self.episodes
-        which, begin, finish = self._runs()
-        counts = finish - begin
-        before = np.cumsum(counts) - counts
-        time = np.maximum(self.first - episodes.begin[which], 0)
-        shift = first[episodes.order[which]] + time - before
-        total = int(counts.sum())
-        is_whole = total == (self.end - self.first) * episodes.width
-        is_range = not np.diff(shift).any()
-        numbers = np.zeros(0, np.intp) if is_whole and is_range else np.arange(total)
-        start = int(shift[0]) if total else 0
-        places = slice(start, start + total) if is_range else numbers + np.repeat(shift, counts)
-        return None if is_whole else numbers + np.repeat(begin - before, counts), places

@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab import names
+from trajlab.block.block import Block
 from trajlab.block.layout import Field, Layout
-from trajlab.block.log import Block, LogView
+from trajlab.block.view import LogView
 from trajlab.capture.convention import FLAG_SLOTS, STANDARD_NAMES
 from trajlab.capture.tree import under
 from trajlab.dataset.build import REASONS, FinalOrigins, build_dataset, empty_dataset

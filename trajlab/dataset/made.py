@@ -12,8 +12,8 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.cell_episodes import CellEpisodes
 from trajlab.dataset.flat import log_tiles
-from trajlab.dataset.flat_array import about_padding
 from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.padding_attrs import about_padding
 from trajlab.dataset.source import MadeArray, Source
 
 

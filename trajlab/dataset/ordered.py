@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.dataset.cells import Cells, CellSpan
-from trajlab.dataset.flat import MAX_CELLS, FlatBatch, batch_of, iter_flat, read_flat, rows_of_log
+from trajlab.dataset.flat import MAX_CELLS, FlatBatch, batch_of, iter_flat
+from trajlab.dataset.flat_whole import read_flat, rows_of_log
 from trajlab.names import EPISODE
 
 MAX_HELD = 2**24

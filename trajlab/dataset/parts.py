@@ -9,8 +9,8 @@ import xarray as xr
 
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count, is_per_transition
-from trajlab.dataset.flat import read_flat, rows_of_log
 from trajlab.dataset.flat_array import FlatWhenRead
+from trajlab.dataset.flat_whole import read_flat, rows_of_log
 from trajlab.dataset.lazy import as_slice, lazy_variable
 from trajlab.dataset.ranges import may_move, padded_ranges, stored_chunk
 from trajlab.names import EPISODE, TIME
@@ -18,7 +18,7 @@ from trajlab.names import EPISODE, TIME
 MAX_BYTES = 2**25
 """Bytes that all fields of a part may take, padded, where one episode takes no more."""
 MAX_AT_ONCE = 2**28
-"""Bytes of a field that is put in order as a whole for that."""
+"""Bytes that a field may have to be put in order as a whole; of a larger one each part is gathered by itself."""
 
 
 def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
@@ -53,7 +53,7 @@ def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np
 def _fields_at_once(ds: xr.Dataset, cells: Cells, order: np.ndarray) -> dict[Hashable, xr.Variable]:
     """Return the fields of a log, their episodes in some order, each to be read whole when some of it is first read.
 
-    Else each part would be gathered from all over the log, cell by cell. What is large is left to that.
+    Else each part would be gathered from all over the log, cell by cell, as it is of fields of more than `MAX_AT_ONCE`.
     """
     found: dict[Hashable, xr.Variable] = {}
     sorted_ds = ds.isel({EPISODE: order})

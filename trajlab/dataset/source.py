@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from trajlab.block.log import Block, LogView
+from trajlab.block.block import Block
 from trajlab.block.read import gather_host
+from trajlab.block.view import LogView
 from trajlab.dataset.lazy import Inner, LazyArray, count_cells
 from trajlab.names import At
 from trajlab.padding import padding_value, shown_dtype

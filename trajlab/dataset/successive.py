@@ -95,17 +95,16 @@ def _with_row(before: Tile, tile: Tile, width: int) -> Tile:
     """Return a tile with the last row of another one in front."""
     row = (before.stop - before.start - 1) * width
     absent = before.absent[np.searchsorted(before.absent, row) :] - row
-
     return Tile(
-        {name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
-        lambda per_episode: np.concatenate([before.spread(per_episode)[row:], tile.spread(per_episode)]),
-        lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
-        lambda per_episode: np.concatenate([before.time_plus(per_episode)[row:], tile.time_plus(per_episode)]),
-        lambda steps: np.concatenate([before.reached(steps)[row:], tile.reached(steps)]),
-        functools.partial(_located, before, tile, row, width),
-        tile.start - 1,
-        tile.stop,
-        np.concatenate([absent, tile.absent + width]),
+        values={name: np.concatenate([before.values[name][row:], values]) for name, values in tile.values.items()},
+        spread=lambda of_episode: np.concatenate([before.spread(of_episode)[row:], tile.spread(of_episode)]),
+        find_time=lambda: np.concatenate([before.find_time()[row:], tile.find_time()]),
+        time_plus=lambda of_episode: np.concatenate([before.time_plus(of_episode)[row:], tile.time_plus(of_episode)]),
+        reached=lambda steps: np.concatenate([before.reached(steps)[row:], tile.reached(steps)]),
+        locate=functools.partial(_located, before, tile, row, width),
+        start=tile.start - 1,
+        stop=tile.stop,
+        absent=np.concatenate([absent, tile.absent + width]),
     )
 
 

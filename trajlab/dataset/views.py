@@ -9,7 +9,7 @@ import xarray as xr
 from trajlab import names
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import final_fields, final_names, is_per_transition, padding_of
-from trajlab.dataset.flat import read_flat
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.joined import Frame, JoinedArray
 from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_variable
 from trajlab.dataset.schema import validate

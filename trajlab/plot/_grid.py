@@ -24,7 +24,7 @@ FEW, PALE = 10, 0.35
 
 def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
-    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
+    return _style.size_of(count, PANEL, (0.8, 0.6), single=SINGLE)
 
 
 def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:

@@ -11,7 +11,8 @@ from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.labels import list_values
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import batch_of, read_flat
+from trajlab.dataset.flat import batch_of
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.names import EPISODE, TIME
 from trajlab.plot import _text
 

@@ -111,7 +111,7 @@ def make_panels(
     columns = columns or columns_of(count)
     rows = -(-count // columns)
     if size is None:
-        size = SINGLE if count == 1 else size_of(count, PANEL, (0.0, 0.9), columns)
+        size = size_of(count, PANEL, (0.0, 0.9), columns, SINGLE)
     figure = plt.figure(figsize=size, layout="constrained")
     layout: Any = figure.get_layout_engine()
     layout.set(h_pad=0.03, w_pad=0.05)
@@ -163,9 +163,18 @@ def columns_of(count: int) -> int:
 
 
 def size_of(
-    count: int, panel: tuple[float, float], margin: tuple[float, float], columns: int | None = None
+    count: int,
+    panel: tuple[float, float],
+    margin: tuple[float, float],
+    columns: int | None = None,
+    single: tuple[float, float] | None = None,
 ) -> tuple[float, float]:
-    """Return the inches of a figure of `count` panels of a size, with a `margin` for what all share."""
+    """Return the inches of a figure of `count` panels of a size, with a `margin` for what all share.
+
+    Where there is a `single` panel the figure may have a size of its own.
+    """
+    if count == 1 and single is not None:
+        return single
     columns = columns or columns_of(count)
     return panel[0] * columns + margin[0], panel[1] * -(-count // columns) + margin[1]
 

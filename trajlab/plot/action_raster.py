@@ -75,7 +75,8 @@ def plot_action_raster(
     _style.check_panels(ds, name, len(titles))
     names = check_labels(labels)
     order, key = order_of(ds, sort, episodes)
-    panels = _style.make_panels(len(titles), ax, size=_size(len(titles)), mend=_style.select_mend(ds, name))
+    size = _style.size_of(len(titles), PANEL, (0.0, 0.9), single=_style.SINGLE)
+    panels = _style.make_panels(len(titles), ax, size=size, mend=_style.select_mend(ds, name))
     thin = thinned(ds, name, order, panels.axes[0])
     pixels = read_pixels(thin.ds, name, names)
     if np.isfinite(pixels.image).any():
@@ -91,11 +92,6 @@ def plot_action_raster(
     lines += [f"not shown: {pixels.num_nan:,} NaN"] if pixels.num_nan else []
     _panels.write_names(panels, titles, lines)
     return panels.result()
-
-
-def _size(count: int) -> tuple[float, float]:
-    """Return the inches of a figure of so many images."""
-    return _style.SINGLE if count == 1 else _style.size_of(count, PANEL, (0.0, 0.9))
 
 
 def _is_even(time: np.ndarray) -> bool:

@@ -68,7 +68,8 @@ def plot_action_transitions(
     chosen = make_groups(ds, by, groups)
     names = _panels.panel_names(ds, name, chosen) or [name]
     result = grouped_transitions(ds, name, chosen, labels)
-    panels = _style.make_panels(len(names), ax, size=_size(len(names)), mend=_style.select_mend(ds, name))
+    size = _style.size_of(len(names), PANEL, (0.8, 0.6), single=SINGLE)
+    panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
     drawn = result[PROBABILITY if normalize else COUNT]
     counts, matrices = (
         _panels.by_panel(variable, chosen, inner_dims(ds, name), (VALUE, NEXT_VALUE))
@@ -89,11 +90,6 @@ def plot_action_transitions(
         lines.append(f"colour: {_text.label_of(drawn)}")
     _panels.write_names(panels, names, lines, [_text.plural(count, "pair") for count in pairs])
     return panels.result()
-
-
-def _size(count: int) -> tuple[float, float]:
-    """Return the inches of a figure of so many matrices."""
-    return SINGLE if count == 1 else _style.size_of(count, PANEL, (0.8, 0.6))
 
 
 def _draw(

@@ -255,7 +255,7 @@ class Adding:
             return pieces[0].value
         for piece in pieces:
             check_not_deleted({name: piece.value})
-        return assembled(self._templates[name], [(piece.value, piece.envs, piece.places) for piece in pieces])
+        return assembled(self._templates[name], pieces)
 
 
 def _copied(value: np.ndarray, room: np.ndarray | None) -> np.ndarray:

@@ -124,8 +124,7 @@ class Delivery:
             if self._is_busy:
                 return
             while self._consumers:
-                consumer = self._consumers.pop(0)
-                _try(consumer, "close", consumer.close, self._reports)
+                self._close(self._consumers.pop(0))
             self._report()
 
     def _report(self) -> None:
@@ -135,17 +134,20 @@ class Delivery:
 
     def _call(self, consumer: Consumer, call: Callable[[], None]) -> None:
         """Call a consumer; one that raises is closed and called no more."""
-        if not _try(consumer, "", call, self._reports):
-            self._consumers = [one for one in self._consumers if one is not consumer]
-            _try(consumer, "close", consumer.close, self._reports)
+        try:
+            call()
+            return
+        except Exception:
+            self._note_failure(consumer, "failed; it gets no more, the recording goes on")
+        self._consumers = [one for one in self._consumers if one is not consumer]
+        self._close(consumer)
 
+    def _close(self, consumer: Consumer) -> None:
+        try:
+            consumer.close()
+        except Exception:
+            self._note_failure(consumer, "failed when it was closed")
 
-def _try(consumer: Consumer, method: str, call: Callable[[], None], reports: deque[str]) -> bool:
-    """Make a call; note the report of an exception and return whether there was none."""
-    try:
-        call()
-    except Exception:
-        what = "failed when it was closed" if method else "failed; it gets no more, the recording goes on"
-        reports.append(f"the consumer {shown(consumer)} {what}\n{traceback.format_exc()}")
-        return False
-    return True
+    def _note_failure(self, consumer: Consumer, what: str) -> None:
+        """Note the report of the exception that is being handled."""
+        self._reports.append(f"the consumer {shown(consumer)} {what}\n{traceback.format_exc()}")

@@ -6,8 +6,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import xarray as xr
 
+from trajlab.block.interrupts import uninterrupted
 from trajlab.block.layout import GAP, RESET
-from trajlab.block.log import uninterrupted
 from trajlab.capture.convention import Convention, as_convention
 from trajlab.capture.select import Fields, parse_fields
 from trajlab.check import Finding

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from trajlab.block.interrupts import uninterrupted
 from trajlab.block.layout import GAP, RESET
-from trajlab.block.log import uninterrupted
 from trajlab.block.read import is_spread
 from trajlab.capture.convention import Convention
 from trajlab.capture.envs import env_columns

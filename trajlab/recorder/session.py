@@ -1,6 +1,5 @@
 """One recording: all that the first chunk fixed, and the log that grows from it."""
 
-import bisect
 import dataclasses
 import functools
 import weakref
@@ -12,8 +11,9 @@ import xarray as xr
 
 from trajlab.block.append import Chunk
 from trajlab.block.layout import Home
-from trajlab.block.log import Log, LogView
+from trajlab.block.log import Log
 from trajlab.block.read import to_host
+from trajlab.block.view import LogView
 from trajlab.capture.fit import Fit
 from trajlab.capture.plan import Plan
 from trajlab.check import STRANGE_ACTIONS, Finding, find, warn_about
@@ -21,8 +21,9 @@ from trajlab.consumers.consumer import Batch
 from trajlab.dataset.description import Description
 from trajlab.dataset.source import Source
 from trajlab.recorder.captured import Captured, capture
+from trajlab.recorder.iterations import Iterations
 from trajlab.recorder.marks import bits_of
-from trajlab.recorder.sharing import MAX_ROWS, Piece, Sharing, Window
+from trajlab.recorder.sharing import MAX_ROWS, CellFlags, Sharing, Window
 from trajlab.recorder.state import Call, Counters, Options
 from trajlab.recorder.stream import Arrivals, Stream
 from trajlab.recorder.watch import Watch
@@ -69,7 +70,7 @@ class Session:
         self.log.clear(list(self.views))
         self.views = weakref.WeakSet()
         self.segmenter = Segmenter(self.plan.layout.width, self.description.rules)
-        self.iterations: list[tuple[int, int]] = []
+        self.iterations = Iterations()
         self._arrivals = Arrivals()
         self._is_full = False
         self._watch = Watch(self.options.max_episodes or 0, None)
@@ -107,7 +108,7 @@ class Session:
         flags = self._write(counters.rows, call.length, device, host, call, (marks is None,), counters.rows)
         for reader in self._readers:
             reader.add(counters.rows, flags)
-        self._note_iterations(counters.rows, call.length, call.iteration, call.updates)
+        self.iterations.note(counters.rows, call.length, call.iteration, call.updates)
         track = None if captured is None else captured.track
         return counters._replace(rows=counters.rows + call.length, bits=None, track=track), captured
 
@@ -145,9 +146,9 @@ class Session:
         form = (common.marks is None, len(device.places), picks is None)
         flags = self._write(counters.rows, added, device, host, call, form, window.start)
         if self._readers:
-            self._sharing.add(window, Piece(rows, places, flags))
+            self._sharing.add(window, CellFlags(rows, places, flags))
         if added:
-            self._note_iterations(counters.rows, 1, call.iteration, 1)
+            self.iterations.note(counters.rows, 1, call.iteration, 1)
         track = None if captured is None else captured.track
         window = window.stepped(places)
         return counters._replace(rows=counters.rows + added, bits=None, window=window, track=track), captured
@@ -231,14 +232,6 @@ class Session:
         picks = np.flatnonzero(self.envs[np.minimum(places, len(self.envs) - 1)] == part)
         return places[picks], None if len(picks) == len(part) else picks
 
-    def _note_iterations(self, row: int, length: int, iteration: int, updates: int) -> None:
-        """Remember the iterations of the next rows; entries of rows that were never committed are dropped."""
-        while self.iterations and self.iterations[-1][0] >= row:
-            self.iterations.pop()
-        for update in range(updates):
-            if not self.iterations or self.iterations[-1][1] != iteration + update:
-                self.iterations.append((row + update * (length // updates), iteration + update))
-
     def is_full(self, counters: Counters) -> bool:
         """Say whether the wanted episodes are known to have ended, by the flags that have arrived."""
         if self.options.max_episodes is None or self._is_full:
@@ -314,7 +307,7 @@ class Session:
         if settled is not None and self.options.gives_episodes:
             view = self.log.view(counters.rows, self.lock)
             first = int(settled.episodes.start_row.min())
-            source = Source(view, settled.ranks, settled.episodes, *self._iteration_pairs(first))
+            source = Source(view, settled.ranks, settled.episodes, *self.iterations.since(first))
             dataset = self.description.dataset(source, seen=counters.seen, kept=counters.rows, evicted=0, unaligned=0)
             self.views.add(view)
         if not self.options.retain:
@@ -324,7 +317,7 @@ class Session:
     def _give_up(self, row: int) -> None:
         """Forget what is known of the rows before `row`, so that memory does not grow with the calls."""
         self.log.release(row, list(self.views))
-        del self.iterations[: self._iteration_at(row)]
+        self.iterations.forget(row)
         self._sharing.forget(row)
 
     def check(self, counters: Counters) -> list[Finding]:
@@ -355,18 +348,8 @@ class Session:
         ranks = self.segmenter.ranks()
         table, is_final = self._wanted(table)
         view = self.log.view(_rows_needed(table, ranks) if is_final else counters.rows, self.lock)
-        while self.iterations and self.iterations[-1][0] >= counters.rows:
-            self.iterations.pop()
-        return Source(view, ranks, table, *self._iteration_pairs()), unaligned
-
-    def _iteration_pairs(self, row: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row from which each iteration holds, and its number, of those that hold from `row` on."""
-        pairs = np.array(self.iterations[self._iteration_at(row) :], np.int64).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
-
-    def _iteration_at(self, row: int) -> int:
-        """Return which entry of the iterations holds at `row`."""
-        return max(bisect.bisect_right(self.iterations, row, key=lambda pair: pair[0]) - 1, 0)
+        self.iterations.cut(counters.rows)
+        return Source(view, ranks, table, *self.iterations.since()), unaligned
 
     def _feed_up_to(self, rows: int) -> None:
         """Segment the rows that have not been; of a block with such rows all flags are fetched."""

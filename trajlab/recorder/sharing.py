@@ -63,7 +63,7 @@ class Window(NamedTuple):
         flags[count[marked], marked] |= self.marks[marked]
 
 
-class Piece(NamedTuple):
+class CellFlags(NamedTuple):
     """Where a call has put its cells, as rows (k,) of the window and columns (k,), and its flags (1, width)."""
 
     rows: np.ndarray
@@ -74,9 +74,9 @@ class Piece(NamedTuple):
 class WindowFlags:
     """The flags of a closed window, on their way from the device: they come from the calls that filled it."""
 
-    def __init__(self, window: Window, stop: int, pieces: Sequence[Piece]) -> None:
+    def __init__(self, window: Window, stop: int, parts: Sequence[CellFlags]) -> None:
         """Wait for the flags of a window's rows up to row `stop` of the log."""
-        self._window, self._rows, self._pieces = window, stop - window.start, pieces
+        self._window, self._rows, self._parts = window, stop - window.start, parts
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -84,12 +84,12 @@ class WindowFlags:
 
     def is_ready(self) -> bool:
         """Say whether all have arrived."""
-        return all(not hasattr(flags, "is_ready") or flags.is_ready() for _, _, flags in self._pieces)
+        return all(not hasattr(flags, "is_ready") or flags.is_ready() for _, _, flags in self._parts)
 
     def __array__(self, dtype: Any = None, *, copy: bool | None = None) -> np.ndarray:
         """Return the bytes of flags (rows, width)."""
         out = np.full((self._rows, len(self._window.marks)), NOT_RECORDED)
-        for rows, columns, flags in self._pieces:
+        for rows, columns, flags in self._parts:
             is_ours = rows < self._rows
             out[rows[is_ours], columns[is_ours]] = to_host(flags)[0, columns[is_ours]]
         self._window.complete(out)
@@ -102,15 +102,15 @@ class Sharing:
     def __init__(self) -> None:
         """Start without any."""
         self._closed: list[Window] = []
-        self._pieces: tuple[int, list[Piece]] = (0, [])
+        self._parts: tuple[int, list[CellFlags]] = (0, [])
 
-    def add(self, window: Window, piece: Piece) -> None:
+    def add(self, window: Window, part: CellFlags) -> None:
         """Keep the flags of a call, until the window closes."""
-        if self._pieces[0] != window.start:
-            self._pieces = (window.start, [])
-        if hasattr(piece.flags, "copy_to_host_async"):
-            piece.flags.copy_to_host_async()
-        self._pieces[1].append(piece)
+        if self._parts[0] != window.start:
+            self._parts = (window.start, [])
+        if hasattr(part.flags, "copy_to_host_async"):
+            part.flags.copy_to_host_async()
+        self._parts[1].append(part)
 
     def close(self, window: Window, stop: int) -> WindowFlags:
         """Note that a window has closed before row `stop`; return its flags.
@@ -120,7 +120,7 @@ class Sharing:
         while self._closed and self._closed[-1].start >= window.start:
             self._closed.pop()
         self._closed.append(window)
-        return WindowFlags(window, stop, self._pieces[1] if self._pieces[0] == window.start else [])
+        return WindowFlags(window, stop, self._parts[1] if self._parts[0] == window.start else [])
 
     def complete(self, flags: np.ndarray, first: int) -> np.ndarray:
         """Return the flags (R, width) of the log's rows from `first` on with what the windows among them say."""

@@ -1,4 +1,4 @@
-"""Values of one field: owned, checked against the first ones, put together from parts, or missing."""
+"""Values of one field: owned, checked against the first ones, put together from pieces, or missing."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,7 @@ from trajlab.capture.shapes import fits, is_key
 from trajlab.capture.tree import named_leaves
 from trajlab.padding import padding_value, shown_dtype
 from trajlab.recorder.owned import check_usable, owned
-
-Part = tuple[Any, np.ndarray | None, np.ndarray | None]
-"""A value, the environments it is of (None for all), and where in it each stands (None: in order)."""
+from trajlab.recorder.pieces import Piece
 
 
 def owned_leaves(field: Any, value: Any) -> dict[str, Any]:
@@ -116,21 +114,22 @@ class Template(NamedTuple):
             raise ValueError(f"field {name!r} has dtype {value.dtype}; those added first had {self.dtype}")
 
 
-def assembled(template: Template, parts: Sequence[Part]) -> Any:
-    """Return a field's values (N, ...), put together from parts; what no part has is padding, of a flag False."""
-    if not parts:
+def assembled(template: Template, pieces: Sequence[Piece]) -> Any:
+    """Return a field's values (N, ...), put together from pieces; what none of them has is padding, of a flag False."""
+    if not pieces:
         return _missing(template)
-    if not any(isinstance(value, jax.Array) for value, _, _ in parts):
-        longest = max((value.dtype for value, _, _ in parts), key=lambda dtype: dtype.itemsize)
+    values = tuple(piece.value for piece in pieces)
+    if not any(isinstance(value, jax.Array) for value in values):
+        longest = max((value.dtype for value in values), key=lambda dtype: dtype.itemsize)
         out = np.full((template.num_envs, *template.shape), _padding(template), longest)
-        for value, envs, places in parts:
+        for value, envs, places, _ in pieces:
             out[slice(None) if envs is None else envs] = value if places is None else value[places]
         return out
     indices = tuple(
         (np.arange(template.num_envs) if envs is None else envs, np.arange(len(value)) if places is None else places)
-        for value, envs, places in parts
+        for value, envs, places, _ in pieces
     )
-    return _scattered(_missing(template), tuple(value for value, _, _ in parts), indices)
+    return _scattered(_missing(template), values, indices)
 
 
 @jax.jit

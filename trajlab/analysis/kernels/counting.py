@@ -50,7 +50,7 @@ class ValueCounter:
         rows, components = self.counts.shape[:2]
         if len(seen) > FEW or rows * components * len(seen) > 4 * values.size + MAX_DENSE:
             seen, codes = only_occurring(seen, codes, missing)
-            self._check(len(self._with(seen)))
+            self._check(len(union(self.values, seen)))
         size = rows * components * len(seen)
         if size > values.size:
             self._add_to_table(seen, codes, group, missing)
@@ -73,10 +73,6 @@ class ValueCounter:
         index = table_index(codes, group, len(self.values)).astype(np.intp, copy=False)
         np.add.at(self.counts.reshape(-1), index.reshape(-1) if missing is None else index[~missing], 1)
 
-    def _with(self, values: np.ndarray) -> np.ndarray:
-        """Return the values seen so far, and others, ascending."""
-        return np.union1d(self.values, values) if len(self.values) else values
-
     def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Add counts (group, component, value) of distinct values, ascending."""
         self._meet(values)
@@ -87,12 +83,12 @@ class ValueCounter:
 
     def _meet(self, values: np.ndarray) -> None:
         """Make room for distinct values, ascending."""
-        union = values if np.array_equal(values, self.values) else self._with(values)
-        if len(union) > len(self.values):
-            self._check(len(union))
-            wider = np.zeros((*self.counts.shape[:2], len(union)), np.int64)
-            wider[..., np.searchsorted(union, self.values)] = self.counts
-            self.values, self.counts = union, wider
+        all_seen = values if np.array_equal(values, self.values) else union(self.values, values)
+        if len(all_seen) > len(self.values):
+            self._check(len(all_seen))
+            wider = np.zeros((*self.counts.shape[:2], len(all_seen)), np.int64)
+            wider[..., np.searchsorted(all_seen, self.values)] = self.counts
+            self.values, self.counts = all_seen, wider
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the values that occurred, ascending, and their counts (group, component, value)."""
@@ -120,6 +116,11 @@ class PlaceCounter:
             np.add.at(self.counts, kept, 1)
         else:
             self.counts += np.bincount(kept, minlength=len(self.counts))
+
+
+def union(seen: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the values seen so far, and others, ascending; where there are none so far, in the others' dtype."""
+    return np.union1d(seen, values) if len(seen) else values
 
 
 def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype
+from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype, union
 
 FEW_VALUES = 64
 """So many candidate values have a table of pairs at once; where there are more, those that occur are sought first."""
@@ -58,7 +58,7 @@ class PairCounter:
         seen, codes = coded(values)
         if len(seen) > FEW_VALUES:
             seen, codes = only_occurring(seen, codes, missing)
-            self._check(len(self._with(seen)))
+            self._check(len(union(self.values, seen)))
         if missing is not None:
             codes = np.where(missing, np.intp(len(seen)), codes)
         groups = self.counts.shape[0]
@@ -69,19 +69,15 @@ class PairCounter:
         kept = np.flatnonzero(occurs)
         self._merge(seen[occurs], counts[:, :, kept[:, None], kept])
 
-    def _with(self, values: np.ndarray) -> np.ndarray:
-        """Return the values seen so far, and others, ascending."""
-        return np.union1d(self.values, values) if len(self.values) else values
-
     def _merge(self, values: np.ndarray, counts: np.ndarray) -> None:
         """Add counts (group, component, value, value) of distinct values, ascending."""
-        union = self._with(values)
-        if len(union) > len(self.values):
-            self._check(len(union))
-            wider = np.zeros((*self.counts.shape[:2], len(union), len(union)), np.int64)
-            own = np.searchsorted(union, self.values)
+        all_seen = union(self.values, values)
+        if len(all_seen) > len(self.values):
+            self._check(len(all_seen))
+            wider = np.zeros((*self.counts.shape[:2], len(all_seen), len(all_seen)), np.int64)
+            own = np.searchsorted(all_seen, self.values)
             wider[:, :, own[:, None], own] = self.counts
-            self.values, self.counts = union, wider
+            self.values, self.counts = all_seen, wider
         place = np.searchsorted(self.values, values)
         self.counts[:, :, place[:, None], place] += counts
 

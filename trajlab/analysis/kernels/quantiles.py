@@ -67,8 +67,9 @@ def _sort(rows: np.ndarray, quantiles: np.ndarray) -> None:
         rows.sort(axis=1)
     else:
         lower = np.unique(np.floor(quantiles * (n - 1)).astype(np.intp))
-        for values in (values for place in rows for values in place.T):
-            select(values, lower)
+        for place in rows:
+            for values in place.T:
+                select(values, lower)
 
 
 def select(values: np.ndarray, lower: np.ndarray) -> None:
@@ -86,8 +87,9 @@ def select(values: np.ndarray, lower: np.ndarray) -> None:
         after = values[first + 1 : stop]
         if len(after):
             _swap(after, 0, int(after.argmin()))
-    if len(after):
-        _swap(after, len(after) - 1, int(after.argmax()))
+    behind = values[int(lower[-1]) + 1 :]
+    if len(behind):
+        _swap(behind, len(behind) - 1, int(behind.argmax()))
 
 
 def _split(values: np.ndarray, places: np.ndarray) -> None:

@@ -1,8 +1,11 @@
-"""A kernel that finds runs: neighbouring rows of the same code, as long as there are."""
+"""Kernels that find runs, neighbouring rows of the same code, as long as there are, and count them."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
+
+from trajlab.analysis.kernels.numbers import NumberCounter
 
 
 class Runs(NamedTuple):
@@ -99,3 +102,41 @@ class RunFinder:
         """Return the last run of each column, and start again."""
         kept, self._kept = self._kept, None
         return NO_RUNS if kept is None else kept
+
+
+class RunCounter:
+    """Counts of runs by group, component, value and length."""
+
+    def __init__(self, shape: tuple[int, int, int], longest: int) -> None:
+        """Start with nothing counted; `shape` is (group, component, value)."""
+        self._shape, self._width = shape, longest + 1
+        self._counter = NumberCounter(math.prod(shape) * self._width)
+        self._num_open = np.zeros(math.prod(shape), np.int64)
+
+    def add(self, found: Runs) -> None:
+        """Count runs; those of length 0 are none."""
+        _, components, values = self._shape
+        place = found.code.astype(np.int64)
+        if found.column is not None:
+            place += found.column % components * values
+        if found.group is not None:
+            place += found.group * (components * values)
+        opened = place[found.opened]
+        self._num_open += np.bincount(opened[opened >= 0], minlength=len(self._num_open))
+        place *= self._width
+        place += found.length
+        self._counter.add(place, None if found.group is None else found.group >= 0)
+
+    def result(self, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return lengths of runs, counts (group, component, value, length), and those open (…, value).
+
+        The lengths are all from 1 to the longest, or where that is more than `most` those that occurred.
+        """
+        numbers, counts = self._counter.result()
+        place, length = np.divmod(numbers, self._width)
+        place, length, counts = (array[length > 0] for array in (place, length, counts))
+        longest = int(length.max(initial=0))
+        lengths = np.arange(1, longest + 1) if longest <= most else np.unique(length)
+        table = np.zeros((len(self._num_open), len(lengths)), np.int64)
+        table[place, np.searchsorted(lengths, length)] = counts
+        return lengths, table.reshape(*self._shape, len(lengths)), self._num_open.reshape(self._shape)

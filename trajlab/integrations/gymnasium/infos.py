@@ -10,7 +10,9 @@ from trajlab.integrations.columns import Column
 from trajlab.integrations.paths import is_excluded
 from trajlab.integrations.rows import WaitingRows
 
-Declared = Mapping[str, Any] | None
+DeclaredInfos = Mapping[str, Any] | None
+"""Infos to record, by name; None for those that come in the first chunk."""
+
 KINDS = "biufc"
 """Kinds of dtype that are recorded."""
 
@@ -53,7 +55,7 @@ class InfoColumns:
     it: NaN, the smallest integer. A bool has none, so that beside it stands Gymnasium's mask, `_key`.
     """
 
-    def __init__(self, root: str, rows: WaitingRows, declared: Declared, exclude: Sequence[str]) -> None:
+    def __init__(self, root: str, rows: WaitingRows, declared: DeclaredInfos, exclude: Sequence[str]) -> None:
         """Begin with the declared columns: name to dtype, or to an example of one environment's value."""
         self._root, self._rows, self._exclude = root, rows, exclude
         self._everywhere = np.ones(rows.num_envs, bool)

@@ -15,7 +15,7 @@ from trajlab.block.layout import GAP, RESET
 from trajlab.capture.convention import Convention
 from trajlab.integrations.columns import Column, common_dtype
 from trajlab.integrations.gymnasium.held import Held
-from trajlab.integrations.gymnasium.infos import Declared, InfoColumns
+from trajlab.integrations.gymnasium.infos import DeclaredInfos, InfoColumns
 from trajlab.integrations.gymnasium.mends import MENDS
 from trajlab.integrations.gymnasium.spaces import Leaf, attrs_of
 from trajlab.integrations.paths import Path, at, dotted, is_excluded
@@ -68,7 +68,7 @@ class Steps(WaitingRows):
         is_single: bool,
         chunk: int | None,
         exclude: Sequence[str],
-        infos: Declared,
+        infos: DeclaredInfos,
     ) -> None:
         has_reward = not is_excluded("reward", exclude)
         leaves = [*observation, *action]

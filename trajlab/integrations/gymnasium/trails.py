@@ -12,15 +12,15 @@ from gymnasium import Space
 from trajlab import names
 from trajlab.integrations.gymnasium.spaces import Leaf, array_leaves, attrs_of
 from trajlab.integrations.gymnasium.steps import Autoreset
-from trajlab.integrations.paths import dotted
 from trajlab.io.jsonl.declared import Declared
 from trajlab.io.jsonl.files import prepare
-from trajlab.io.jsonl.leaves import Leaf as Value
-from trajlab.io.jsonl.leaves import Tree, tree_of
-from trajlab.io.jsonl.live import LiveFiles, Trail
+from trajlab.io.jsonl.leaves import Tree, TypedLeaf, tree_of
+from trajlab.io.jsonl.live import Trail
+from trajlab.io.jsonl.open_files import OpenFiles
 from trajlab.recorder.calls import as_iteration
 
 IMMUTABLE = (int, float, bool, str, np.generic)
+"""Types of values that no environment can change behind one's back."""
 
 
 class Writing:
@@ -33,12 +33,12 @@ class Writing:
         self, path: Any, mode: Any, observation: Space, action: Space, *, num_envs: int, autoreset: Autoreset
     ) -> None:
         """Write the episodes of environments with these spaces into a directory."""
-        self._files = LiveFiles(*prepare(path, mode))
+        self._files = OpenFiles(*prepare(path, mode))
         weakref.finalize(self, self._files.close)
         self._autoreset, self._iteration = autoreset, 0
         declared = Declared()
         obs, taken = (_tree(declared, space, root) for space, root in ((observation, "obs"), (action, "action")))
-        reward = Value(declared, "reward", ("reward",), (), None, None).described("reward", {})
+        reward = TypedLeaf(declared, ("reward",), "reward")
         about = {names.SCHEMA_ATTR: names.SCHEMA, names.CONVENTION_ATTR: f"gymnasium, autoreset={autoreset}"}
         declared.flags()
         self._trails = [Trail(env, self._files, declared, obs, taken, reward, about) for env in range(num_envs)]
@@ -96,16 +96,16 @@ class Writing:
             self._begin(env, obs, info if is_fresh else {}, start_seen=is_fresh)
 
 
-def _tree(declared: Declared, space: Space, root: str) -> Value | Tree:
+def _tree(declared: Declared, space: Space, root: str) -> TypedLeaf | Tree:
     """Return the leaves of a space, whose values are fields."""
     role = {"obs": "observation"}.get(root, root)
-    leaves = [_value(declared, leaf).described(role, attrs_of(leaf.space)) for leaf in array_leaves(space, root)]
-    return tree_of(leaves, declared.plain)
+    return tree_of([_typed(declared, leaf, role) for leaf in array_leaves(space, root)], declared.plain)
 
 
-def _value(declared: Declared, leaf: Leaf) -> Value:
+def _typed(declared: Declared, leaf: Leaf, role: str) -> TypedLeaf:
     place = tuple(key if isinstance(key, int) else str(key) for key in leaf.path)
-    return Value(declared, dotted(leaf.path), place, leaf.path[1:], leaf.cell, leaf.dtype)
+    attrs = attrs_of(leaf.space)
+    return TypedLeaf(declared, place, role, path=leaf.path[1:], cell=leaf.cell, dtype=leaf.dtype, attrs=attrs)
 
 
 def owned(value: Any) -> Any:

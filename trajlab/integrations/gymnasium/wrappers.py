@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.wrappers import Autoreset as AutoresetWrapper
 
 from trajlab.errors import unknown_name
-from trajlab.integrations.gymnasium.infos import Declared
+from trajlab.integrations.gymnasium.infos import DeclaredInfos
 from trajlab.integrations.gymnasium.spaces import leaves_of
 from trajlab.integrations.gymnasium.steps import Autoreset, Steps
 from trajlab.recorder import Recorder, attach
@@ -149,7 +149,7 @@ class RecordEpisodes(gym.Wrapper, RecordConstructorArgs, _Recording):
         *,
         chunk: int | None = None,
         exclude: Sequence[str] = (),
-        infos: Declared = None,
+        infos: DeclaredInfos = None,
     ) -> None:
         RecordConstructorArgs.__init__(self, chunk=chunk, exclude=exclude, infos=infos)
         gym.Wrapper.__init__(self, env)
@@ -217,7 +217,7 @@ class RecordVectorEpisodes(VectorWrapper, RecordConstructorArgs, _Recording):
         *,
         chunk: int | None = None,
         exclude: Sequence[str] = (),
-        infos: Declared = None,
+        infos: DeclaredInfos = None,
     ) -> None:
         RecordConstructorArgs.__init__(self, chunk=chunk, exclude=exclude, infos=infos)
         VectorWrapper.__init__(self, env)

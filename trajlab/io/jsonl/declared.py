@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from trajlab import names
+from trajlab.dataset.padding_attrs import about_padding
 from trajlab.io.jsonl.describe import INFO, SEED, VALUES
 from trajlab.io.jsonl.plain import Found, Plain
 from trajlab.io.jsonl.specs import Place, Spec, Stands
 from trajlab.io.jsonl.text import dumps, fragment
 from trajlab.io.jsonl.write import spec_as_json
-from trajlab.padding import padding_text
 
 OPTIONS = "options"
 _INT, _BOOL, _TEXT = np.dtype(np.int64), np.dtype(bool), np.dtype("<U10")
@@ -69,7 +69,7 @@ class Declared:
         """Give the spec of a variable."""
         own = tuple(f"{name}_dim_{axis}" for axis in range(len(cell))) if dims is None else dims
         leading = _CELLS if stands in ("step", "before") else _CELLS[:1]
-        about = {names.PADDING_ATTR: padding_text(dtype), names.RECORDED_DTYPE_ATTR: dtype.name, "long_name": name}
+        about = {**about_padding(dtype), "long_name": name}
         self._put(
             name, Spec((*leading, *own), cell, dtype, about | dict(attrs or {}), False, stands, place, is_optional)
         )

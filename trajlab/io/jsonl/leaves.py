@@ -1,6 +1,9 @@
 """Values that become fields: which of them are like the one before, and how the others are made so."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import reduce
+from operator import getitem
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,8 +16,25 @@ from trajlab.io.jsonl.text import encode, fragment
 from trajlab.padding import shown_dtype
 
 
-class Leaf:
+class TypedLeaf:
     """One array in a tree of them, whose shape is fixed and whose dtype may widen.
+
+    Parameters
+    ----------
+    declared : Declared
+        Where its variable is declared.
+    place : tuple
+        The keys under which it stands in a line; joined by dots they are the variable's name.
+    role : str
+        Of the field.
+    path : tuple
+        The keys under which it stands in the tree.
+    cell : tuple of int, optional
+        Its shape; without, the first value tells it.
+    dtype : dtype, optional
+        One that values have at least.
+    attrs : mapping
+        Further attributes of the variable.
 
     Attributes
     ----------
@@ -27,25 +47,20 @@ class Leaf:
     def __init__(
         self,
         declared: Declared,
-        name: str,
         place: Place,
-        path: tuple[Any, ...],
-        cell: tuple[int, ...] | None,
-        dtype: Any,
+        role: str,
+        *,
+        path: tuple[Any, ...] = (),
+        cell: tuple[int, ...] | None = None,
+        dtype: Any = None,
+        attrs: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        """Look at values under `path` of a tree; without `cell` the first one tells its shape."""
-        self._declared, self.name, self.place, self.path = declared, name, place, path
-        self._cell, self._dtype = cell, dtype
-        self._attrs: Mapping[str, Any] = {}
-        self._role, self._is_before, self._is_declared = "", False, False
+        self._declared, self.name, self.place, self.path = declared, ".".join(map(str, place)), place, path
+        self._cell, self._dtype, self._is_declared = cell, dtype, False
+        self._attrs, self._role = attrs, role
         self.number: type | None = None
         self.dtype: np.dtype | None = None
         self.shape: tuple[int, ...] | None = None
-
-    def described(self, role: str, attrs: Mapping[str, Any]) -> "Leaf":
-        """Set the role of the field and its further attributes."""
-        self._attrs, self._role, self._is_before = attrs, role, role == "observation"
-        return self
 
     def fits(self, value: Any) -> bool:
         """Say whether a value may be written as it is: it has the dtype and shape of the field."""
@@ -84,10 +99,11 @@ class Leaf:
 
     def _declare(self) -> None:
         assert self._cell is not None
-        attrs = {**self._attrs, **({names.ROLE_ATTR: self._role} if self._role else {})}
-        stands: Stands = "before" if self._is_before else "step"
+        attrs = {**self._attrs, names.ROLE_ATTR: self._role}
+        is_before = self._role == "observation"
+        stands: Stands = "before" if is_before else "step"
         self._declared.declare(self.name, stands, self.place, self._cell, self._dtype, attrs)
-        if self._is_before:
+        if is_before:
             final = names.final_name(self.name)
             dims = tuple(f"{self.name}_dim_{axis}" for axis in range(len(self._cell)))
             about = {**self._attrs, "long_name": f"final {self.name}"}
@@ -104,15 +120,15 @@ def _common(ours: np.dtype, theirs: np.dtype) -> np.dtype | None:
 class Tree:
     """The arrays in what an environment takes or returns: one, or several in dicts and tuples."""
 
-    number = dtype = shape = None
+    number = dtype = shape = None  # of no value at once can be said that it may be written as it is
 
-    def __init__(self, leaves: Sequence[Leaf], plain: Plain) -> None:
+    def __init__(self, leaves: Sequence[TypedLeaf], plain: Plain) -> None:
         """Look at some leaves; what else there is has no fixed shape, and is no variable."""
         self._leaves, self._plain = {leaf.path: leaf for leaf in leaves}, plain
 
     def fits(self, tree: Any) -> bool:
         """Say whether all leaves may be written as they are."""
-        return all(leaf.fits(_under(tree, path)) for path, leaf in self._leaves.items())
+        return all(leaf.fits(reduce(getitem, path, tree)) for path, leaf in self._leaves.items())
 
     def fitted(self, tree: Any, path: tuple[Hashable, ...] = ()) -> Any:
         """Return a tree as `dumps` takes it."""
@@ -125,12 +141,6 @@ class Tree:
         return self._plain(tree)
 
 
-def _under(tree: Any, path: Iterable[Any]) -> Any:
-    for key in path:
-        tree = tree[key]
-    return tree
-
-
-def tree_of(leaves: Sequence[Leaf], plain: Plain) -> Leaf | Tree:
+def tree_of(leaves: Sequence[TypedLeaf], plain: Plain) -> TypedLeaf | Tree:
     """Return some leaves as a tree: the leaf itself where it is all there is."""
     return leaves[0] if len(leaves) == 1 and not leaves[0].path else Tree(leaves, plain)

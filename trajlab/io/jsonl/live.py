@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -11,9 +10,9 @@ from numpy import ndarray
 from trajlab import names
 from trajlab.io.jsonl.declared import OPTIONS, Declared
 from trajlab.io.jsonl.describe import INFO, OBS, SEED, VALUES
-from trajlab.io.jsonl.files import APPENDING, episode_file, new_file
-from trajlab.io.jsonl.leaves import Leaf, Tree
+from trajlab.io.jsonl.leaves import Tree, TypedLeaf
 from trajlab.io.jsonl.lines import SEALED, sealed
+from trajlab.io.jsonl.open_files import OpenFiles, write_all
 from trajlab.io.jsonl.specs import FORMAT
 from trajlab.io.jsonl.text import OPTIONS as NUMPY
 from trajlab.io.jsonl.text import dumps, library
@@ -22,59 +21,6 @@ from trajlab.version import package_version
 _REST = b',"terminated":%b,"truncated":%b,"info":%b,"iteration":%d'
 _OF_NULL = ord("l")
 """A letter of null, which neither keys nor numbers have: a byte is found sooner than a word."""
-MAX_OPEN = 64
-"""Files that stay open between steps; further ones are opened for each line."""
-
-
-class LiveFiles:
-    """The files of a directory that are being written."""
-
-    def __init__(self, directory: Path, first: int) -> None:
-        """Begin with the episode number `first`."""
-        self._directory, self._next = directory, first
-        self._open: dict[int, int] = {}
-
-    def begin(self) -> tuple[int, int | None]:
-        """Make the file of a new episode; return its number, and the file where it stays open.
-
-        Raises
-        ------
-        FileExistsError
-            When another writer has made it.
-        """
-        number = self._next
-        file = new_file(episode_file(self._directory, number))
-        self._next += 1
-        if len(self._open) >= MAX_OPEN:
-            os.close(file)
-            return number, None
-        self._open[number] = file
-        return number, file
-
-    def append(self, number: int, text: bytes) -> None:
-        """Append lines to an episode's file that does not stay open."""
-        file = os.open(episode_file(self._directory, number), APPENDING)
-        try:
-            _write(file, text)
-        finally:
-            os.close(file)
-
-    def end(self, number: int) -> None:
-        """Close an episode's file."""
-        file = self._open.pop(number, None)
-        if file is not None:
-            os.close(file)
-
-    def close(self) -> None:
-        """Close all files."""
-        for number in list(self._open):
-            self.end(number)
-
-
-def _write(file: int, text: bytes) -> None:
-    written = os.write(file, text)
-    while written < len(text):  # as a disk that fills up does
-        written += os.write(file, text[written:])
 
 
 class Trail:
@@ -91,11 +37,11 @@ class Trail:
     def __init__(
         self,
         env: int,
-        files: LiveFiles,
+        files: OpenFiles,
         declared: Declared,
-        obs: Leaf | Tree,
-        action: Leaf | Tree,
-        reward: Leaf,
+        obs: TypedLeaf | Tree,
+        action: TypedLeaf | Tree,
+        reward: TypedLeaf,
         attrs: Mapping[str, Any],
     ) -> None:
         """Write the episodes of environment `env`."""
@@ -156,7 +102,7 @@ class Trail:
         if self._file is None:
             self._append(whole, iteration, row)
         elif (written := os.write(self._file, whole)) < len(whole):  # as a disk that fills up does
-            _write(self._file, whole[written:])
+            write_all(self._file, whole[written:])
 
     def _append(self, line: bytes, iteration: int, row: int) -> None:
         """Write a line to a new file, behind the first line of that, or to one that does not stay open."""
@@ -166,7 +112,7 @@ class Trail:
         if self._file is None:
             self._files.append(self._number, line)
         else:
-            _write(self._file, line)
+            write_all(self._file, line)
 
     def _fitted(self, action: Any, obs: Any, reward: Any) -> bytes:
         """Return the values of a step in the dtypes that files say, which become wider ones where they must."""

@@ -7,7 +7,7 @@ from typing import Any
 from trajlab import names
 from trajlab.io.jsonl.declared import Declared
 from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, VALUES
-from trajlab.io.jsonl.leaves import Leaf, Tree
+from trajlab.io.jsonl.leaves import Tree, TypedLeaf
 from trajlab.io.jsonl.specs import FORMAT
 from trajlab.io.jsonl.text import dumps, library
 
@@ -56,9 +56,9 @@ def with_fields(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]
     return [head, *({**line, names.ITERATION: 0} for line in lines[1:])]
 
 
-def _leaves(declared: Declared, value: Any, place: tuple[str, ...]) -> Iterator[Leaf]:
+def _leaves(declared: Declared, value: Any, place: tuple[str, ...]) -> Iterator[TypedLeaf]:
     if isinstance(value, dict):
         for key, one in value.items():
             yield from _leaves(declared, one, (*place, key))
     else:
-        yield Leaf(declared, ".".join(place), place, place[1:], None, None).described(_ROLES[place[0]], {})
+        yield TypedLeaf(declared, place, _ROLES[place[0]], path=place[1:])

@@ -9,10 +9,11 @@ import numpy as np
 
 from trajlab import names
 from trajlab.errors import warn_user
+from trajlab.io.jsonl.columns import decoded, optional, required
 from trajlab.io.jsonl.describe import by_place
 from trajlab.io.jsonl.lines import read_lines
 from trajlab.io.jsonl.older import is_older, with_fields
-from trajlab.io.jsonl.specs import FORMAT, Place, Spec, at, parse_specs
+from trajlab.io.jsonl.specs import FORMAT, Spec, at, parse_specs
 from trajlab.io.jsonl.text import MAX_WIDTH, decode
 
 MAX_STEPS = 2**24
@@ -169,7 +170,7 @@ def _steps(
         starts = [start for start, _ in dtypes[name]]
         for (start, dtype), stop in zip(dtypes[name], [*starts[1:], len(shown)], strict=True):
             own = dataclasses.replace(spec, dtype=dtype)
-            read = _optional if spec.is_optional else _required
+            read = optional if spec.is_optional else required
             values, is_missing = read(path, name, shown[start:stop], own, start + 1 + (spec.stands == "step"))
             parts.append(values if values.dtype.kind in "US" else values.astype(spec.dtype, copy=False))
             gaps.append(is_missing)
@@ -177,61 +178,6 @@ def _steps(
         if spec.is_optional:
             missing[name] = np.concatenate(gaps)
     return arrays, missing
-
-
-def _required(
-    path: Path, name: str, lines: list[dict[str, Any]], spec: Spec, first: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values in some lines, each of which must have one; `first` is the number of the first line."""
-    values = []
-    for place, line in enumerate(lines):
-        try:
-            values.append(at(line, spec.place))
-        except KeyError:
-            raise ValueError(f"{path}, line {first + place}: {_dotted(spec.place)!r} is missing") from None
-    return _decoded(path, name, values, spec, first), np.zeros(len(lines), bool)
-
-
-def _optional(
-    path: Path, name: str, lines: list[dict[str, Any]], spec: Spec, first: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of those lines that have one, and which have none; one of another shape or kind is none."""
-    values, is_missing, odd = [], np.ones(len(lines), bool), 0
-    for place, line in enumerate(lines):
-        try:
-            value = at(line, spec.place)
-            if value is not None:
-                values.append(decode([value], spec.dtype, (1, *spec.shape)))
-                is_missing[place] = False
-        except KeyError:
-            pass
-        except ValueError:
-            odd += 1
-    if odd:
-        warn_user(
-            f"{path}: {odd} values of {name!r} from line {first} on are left out, as they are not {spec.dtype} of the "
-            f"shape {spec.shape}"
-        )
-    return np.concatenate([np.empty((0, *spec.shape), spec.dtype), *values]), is_missing
-
-
-def _decoded(path: Path, name: str, values: list[Any], spec: Spec, first: int) -> np.ndarray:
-    """Return values (M, ...) of lines from number `first` on."""
-    try:
-        return decode(values, spec.dtype, (len(values), *spec.shape))
-    except ValueError as error:
-        line = first + _first_wrong(values, spec)
-        raise ValueError(f"{path}, line {line}: {name!r} ({_dotted(spec.place)}): {error}") from None
-
-
-def _first_wrong(values: list[Any], spec: Spec) -> int:
-    """Return the place of the first value that is wrong by itself, else 0."""
-    for place, value in enumerate(values):
-        try:
-            decode([value], spec.dtype, (1, *spec.shape))
-        except ValueError:
-            return place
-    return 0
 
 
 def _values(path: Path, specs: Mapping[str, Spec], head: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -243,7 +189,7 @@ def _values(path: Path, specs: Mapping[str, Spec], head: Mapping[str, Any]) -> d
         except KeyError:
             continue
         if value is not None or spec.dtype.kind == "O":
-            found[name] = _decoded(path, name, [value], spec, 1)[0, ...]
+            found[name] = decoded(path, name, [value], spec, 1)[0, ...]
     return found
 
 
@@ -276,7 +222,7 @@ def _finals(path: Path, specs: Mapping[str, Spec], lines: list[dict[str, Any]]) 
         except KeyError:
             continue
         if value is not None:
-            found[name] = _decoded(path, name, [value], spec, len(lines))[0, ...]
+            found[name] = decoded(path, name, [value], spec, len(lines))[0, ...]
     return found
 
 
@@ -294,7 +240,3 @@ def _derived(
         names.COMPLETE: np.array(is_complete),
         names.FINAL_KNOWN: np.array(bool(is_final) and all(is_final)),
     }
-
-
-def _dotted(place: Place) -> str:
-    return ".".join(map(str, place))

@@ -12,6 +12,7 @@ from trajlab import names
 from trajlab.dataset.build import empty_dataset
 from trajlab.dataset.flat_array import FlatArray
 from trajlab.dataset.lazy import lazy_variable
+from trajlab.dataset.padding_attrs import about_padding
 from trajlab.dataset.source import MaskArray
 from trajlab.errors import warn_user
 from trajlab.io.jsonl.files import NO_EPISODES, as_path, episode_files
@@ -19,7 +20,6 @@ from trajlab.io.jsonl.merge import Merged, merge, missing_value
 from trajlab.io.jsonl.parse import Parsed, parse_file
 from trajlab.io.jsonl.plain import attrs_of_json
 from trajlab.io.jsonl.specs import Spec
-from trajlab.padding import padding_text
 
 
 def read_jsonl(path: Any) -> xr.Dataset:
@@ -132,13 +132,9 @@ def _per_step(name: str, spec: Spec, merged: Merged, attrs: dict[str, Any]) -> d
     if spec.is_optional and spec.dtype == np.bool_:
         parent, dot, last = name.rpartition(".")
         mask = f"{parent}{dot}_{last}"
-        out[mask] = _spread(~merged.missing(name), spec.dims[:2], merged, _attrs_of_mask(mask))
+        about = {**about_padding(np.dtype(bool)), "long_name": mask}
+        out[mask] = _spread(~merged.missing(name), spec.dims[:2], merged, about)
     return out
-
-
-def _attrs_of_mask(name: str) -> dict[str, Any]:
-    about = {names.PADDING_ATTR: padding_text(np.dtype(bool)), names.RECORDED_DTYPE_ATTR: "bool"}
-    return about | {"long_name": name}
 
 
 def _spread(values: np.ndarray, dims: Sequence[str], merged: Merged, attrs: dict[str, Any]) -> xr.Variable:

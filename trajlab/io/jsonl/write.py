@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import read_flat
+from trajlab.dataset.flat_whole import read_flat
 from trajlab.dataset.parts import iter_parts
 from trajlab.dataset.schema import validate
 from trajlab.io.jsonl.describe import ACTION, INFO, OBS, REWARD, SEED, by_place, describe
