@@ -162,8 +162,9 @@ class Recorder(Recording):
         """
         if self._enabled:
             self._check_unattached()
-            self._finish_step()
-            self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
+            with self._lock:  # from one to the other: another thread's adds may lie where the next row will
+                self._finish_step()
+                self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
             self._delivery.hand_out()
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
@@ -195,8 +196,9 @@ class Recorder(Recording):
         """
         if self._enabled:
             self._check_unattached()
-            self._finish_step()
-            self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
+            with self._lock:
+                self._finish_step()
+                self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
             self._delivery.hand_out()
 
     def add(self, field: str, value: Any, *, envs: Any = None, iteration: int | None = None) -> None:
