@@ -432,6 +432,14 @@ def test_consumers_cannot_write_into_the_log():
     assert cells(recorder.to_dataset(), "obs", 0) == [1.0, 1.0]
 
 
+def test_what_ends_a_block_is_not_hidden_by_a_step_that_cannot_be_recorded():
+    recorder = tl.Recorder()
+    recorder.add("obs", np.zeros(3))
+    with pytest.raises(ZeroDivisionError) as caught, recorder:
+        raise ZeroDivisionError
+    assert "no flag marks the ends" in caught.value.__notes__[0]
+
+
 def test_disabled_closed_and_reset():
     off = tl.Recorder(enabled=False)
     off.add("obs", None)

@@ -413,9 +413,14 @@ class Recorder(Recording):
         """Return itself."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Close."""
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close; what ended the block goes on, with a note where closing failed, too."""
+        try:
+            self.close()
+        except Exception as problem:
+            if error is None:
+                raise
+            error.add_note(f"closing the Recorder failed, too: {problem}")
 
     def __del__(self) -> None:
         """Close, so that consumers get what is left, and are closed."""
