@@ -162,8 +162,8 @@ class Recorder(Recording):
         """
         if self._enabled:
             self._check_unattached()
-            with self._lock:  # from one to the other: another thread's adds may lie where the next row will
-                self._finish_step()
+            with self._lock:
+                self._finish_step()  # under the lock: what another thread adds next may lie where this row will
                 self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
             self._delivery.hand_out()
 
