@@ -476,8 +476,11 @@ def test_marks_of_the_user_stand_where_they_were_given():
 def test_recorders_that_cannot_be_filled():
     used = tl.Recorder()
     used.record({"obs": np.zeros((2, 1)), "done": np.zeros((2, 1), bool)})
-    with pytest.raises(ValueError, match="has recorded already"):
-        RecordEpisodes(Counter(), used)
+    begun = tl.Recorder()
+    begun.add("obs", np.zeros(1))
+    for recorder in (used, begun):
+        with pytest.raises(ValueError, match="has recorded already"):
+            RecordEpisodes(Counter(), recorder)
     with pytest.raises(ValueError, match="made with convention="):
         RecordEpisodes(Counter(), tl.Recorder(convention=tl.Convention(autoreset="next_step")))
     rec = tl.Recorder()

@@ -1,5 +1,7 @@
 """Fields added one by one, for all environments or for some: each environment's step is what it was given."""
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -380,6 +382,63 @@ def test_an_array_donated_before_its_step_is_recorded_drops_that_step():
     recorder.add("obs", jnp.asarray(OBS[4]))
     recorder.add("done", jnp.asarray(DONE[4]))
     assert cells(recorder.to_dataset(), "obs", 1) == OBS[[0, 1, 2, 4], 1].tolist()
+
+
+def test_a_part_of_a_step_that_was_donated_drops_that_step_alone():
+    recorder = tl.Recorder()
+    recorder.add("obs", jnp.zeros(3))
+    recorder.add("done", jnp.zeros(3, bool))
+    obs = jnp.ones(1)
+    recorder.add("obs", obs, envs=[0])
+    recorder.add("obs", jnp.ones(1), envs=[1])
+    obs.delete()
+    with pytest.raises(ValueError, match="the array of 'obs' has been deleted or donated"):
+        recorder.to_dataset()
+    recorder.add("obs", jnp.full(3, 2.0))
+    assert cells(recorder.to_dataset(), "obs", 0) == [0.0, 2.0]
+
+
+def test_what_another_thread_adds_does_not_come_between(recorder):
+    finish = recorder._finish_step
+
+    def finish_slowly(envs=None):
+        finish(envs)
+        if not threads:
+            threads.append(threading.Thread(target=recorder.add, args=("obs", np.full(3, 2.0))))
+            threads[0].start()
+            threads[0].join(0.2)
+
+    recorder.record_step({"obs": np.zeros(3), "done": np.zeros(3, bool)})
+    recorder.add("obs", np.zeros(3))
+    recorder.add("done", np.zeros(3, bool))
+    threads: list[threading.Thread] = []
+    recorder._finish_step = finish_slowly
+    recorder.record_step({"obs": np.ones(3), "done": np.zeros(3, bool)})
+    threads[0].join()
+    recorder.add("done", np.zeros(3, bool))
+    assert cells(recorder.to_dataset(), "obs", 0) == [0.0, 0.0, 0.0, 1.0, 2.0]
+
+
+def test_consumers_cannot_write_into_the_log():
+    class Scales(tl.Consumer):
+        def on_batch(self, batch):
+            batch.fields["obs"][...] *= 2
+
+    recorder = tl.Recorder(consumers=[Scales()])
+    recorder.add("obs", np.ones(3))
+    recorder.add("done", np.zeros(3, bool))
+    with pytest.warns(UserWarning, match="read-only"):
+        recorder.add("obs", np.ones(3))
+    recorder.add("done", np.zeros(3, bool))
+    assert cells(recorder.to_dataset(), "obs", 0) == [1.0, 1.0]
+
+
+def test_what_ends_a_block_is_not_hidden_by_a_step_that_cannot_be_recorded():
+    recorder = tl.Recorder()
+    recorder.add("obs", np.zeros(3))
+    with pytest.raises(ZeroDivisionError) as caught, recorder:
+        raise ZeroDivisionError
+    assert "no flag marks the ends" in caught.value.__notes__[0]
 
 
 def test_disabled_closed_and_reset():

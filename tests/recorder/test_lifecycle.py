@@ -203,6 +203,12 @@ def test_iterations_that_are_no_numbers_are_refused(bad):
         recorder.record(make_chunk(range(5)), iteration=bad)
 
 
+@pytest.mark.parametrize("bad", [2**62, -(2**70), np.uint64(2**63)])
+def test_iterations_that_no_dataset_could_hold_are_refused(bad):
+    with pytest.raises(ValueError, match=r"iteration=.*; expected a number between -2\*\*62 and 2\*\*62"):
+        tl.Recorder().record(make_chunk(range(5)), iteration=bad)
+
+
 # Open, closed, disabled --------------------------------------------------------------------------------------
 
 

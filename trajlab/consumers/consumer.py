@@ -20,7 +20,7 @@ class Batch:
     ----------
     fields : mapping of str to array (T, N, ...)
         By the names of the Dataset: JAX arrays as they came from the device, perhaps still being computed, and NumPy
-        arrays. A single step has T = 1.
+        arrays that cannot be written. A single step has T = 1.
     time : array (T, N) int32
         The step within its episode of each transition, on the device; -1 where a cell is none: a reset row, a masked
         one, or what comes after an end until the environment is reset by hand.

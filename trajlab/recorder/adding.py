@@ -217,18 +217,24 @@ class Adding:
             for name, parts in gathered.pieces.items():
                 kept = tuple(part for piece in parts if (part := piece.without(envs)) is not None)
                 left |= {name: kept} if kept else {}
-        step, which = self._step(pieces, None if whole else envs)
-        self._write(step, which, left, write)
+        self._write(pieces, None if whole else envs, left, write)
 
-    def _write(self, step: Mapping[str, Any], envs: Any, left: Mapping[str, tuple[Piece, ...]], write: Write) -> None:
-        """Record a step, and gather on with what is left."""
+    def _write(
+        self,
+        pieces: Mapping[str, list[Piece]],
+        envs: np.ndarray | None,
+        left: Mapping[str, tuple[Piece, ...]],
+        write: Write,
+    ) -> None:
+        """Record a step put together from pieces, and gather on with what is left."""
         iteration = self._gathered.iteration
-        # Left out before it is recorded: an interrupt, or a refusal, loses it, and nothing is recorded twice.
+        # Left out before it is put together: an interrupt, or a refusal, loses it, and nothing is recorded twice.
         self._gathered = Gathered({}, left, iteration if left else None)
         try:
-            signature = write(step, envs, iteration)
+            step, which = self._step(pieces, envs)
+            signature = write(step, which, iteration)
             self._is_fixed = True
-            if envs is None:
+            if which is None:
                 self._known = Known({name: Like.of(value) for name, value in step.items()}, signature)
         finally:
             if not (self._is_fixed or left):

@@ -6,6 +6,9 @@ import numpy as np
 
 from trajlab.capture.plan import Plan
 
+LIMIT = 2**62
+"""Numbers of updates lie below this, so that those counted on from one fit into int64, too."""
+
 
 def as_array(given: Any) -> Any:
     """Return a mask or a choice of environments that came as a list as an array; all else as it is."""
@@ -23,10 +26,12 @@ def step_mask(envs: Any, plan: Plan) -> Any:
 
 
 def as_iteration(given: Any) -> int:
-    """Return the number of an update; raise TypeError where it is no whole number."""
-    if type(given) is int:
-        return given
-    number = np.asarray(given)
-    if number.ndim or number.dtype.kind not in "iu":
-        raise TypeError(f"iteration={given!r}; expected a whole number")
-    return int(number)
+    """Return the number of an update; raise TypeError where it is no whole number, ValueError where it is too large."""
+    if type(given) is not int:
+        number = np.asarray(given)
+        if number.ndim or number.dtype.kind not in "iu":
+            raise TypeError(f"iteration={given!r}; expected a whole number")
+        given = int(number)
+    if not -LIMIT < given < LIMIT:
+        raise ValueError(f"iteration={given}; expected a number between -2**62 and 2**62, since it is kept as int64")
+    return given

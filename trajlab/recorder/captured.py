@@ -80,9 +80,16 @@ def capture(
     else:
         with jax.set_mesh(NO_MESH):
             on_device, time, mask, track = call()
-    homes = {"device": iter(on_device), "host": iter(on_host)}
+    homes = {"device": iter(on_device), "host": map(_read_only, on_host)}
     rows = {field.name: next(homes[field.home]) for field in layout.fields}
     return Captured(rows, time, mask, track)
+
+
+def _read_only(rows: np.ndarray) -> np.ndarray:
+    """Return a view of rows that cannot be written: what was added lies in the log itself."""
+    view = rows.view()
+    view.flags.writeable = False
+    return view
 
 
 @functools.lru_cache(maxsize=64)

@@ -162,8 +162,9 @@ class Recorder(Recording):
         """
         if self._enabled:
             self._check_unattached()
-            self._finish_step()
-            self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
+            with self._lock:
+                self._finish_step()  # under the lock: what another thread adds next may lie where this row will
+                self._take(chunk, extra, mask=mask, iteration=iteration, envs=None, is_step=False)
             self._delivery.hand_out()
 
     def record_step(self, step: Any, *, envs: Any = None, iteration: int | None = None, **extra: Any) -> None:
@@ -195,8 +196,9 @@ class Recorder(Recording):
         """
         if self._enabled:
             self._check_unattached()
-            self._finish_step()
-            self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
+            with self._lock:
+                self._finish_step()
+                self._take(step, extra, mask=None, iteration=iteration, envs=envs, is_step=True)
             self._delivery.hand_out()
 
     def add(self, field: str, value: Any, *, envs: Any = None, iteration: int | None = None) -> None:
@@ -411,9 +413,14 @@ class Recorder(Recording):
         """Return itself."""
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        """Close."""
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close; what ended the block goes on, with a note where closing failed, too."""
+        try:
+            self.close()
+        except Exception as problem:
+            if error is None:
+                raise
+            error.add_note(f"closing the Recorder failed, too: {problem}")
 
     def __del__(self) -> None:
         """Close, so that consumers get what is left, and are closed."""

@@ -247,7 +247,7 @@ class Recording:
         with self._lock:
             self._check_open()
             self._check_unattached()
-            if self._session is not None:
+            if not (self._session is None and self._adding.is_empty):
                 raise ValueError("this Recorder has recorded already; give a new one, and join the two with concat()")
             if dataclasses.replace(self._convention, base=None) != Convention():
                 raise ValueError(
