@@ -347,7 +347,7 @@ def test_groups_by_integers_that_where_made_floats():
         [{"action": np.array([1, 2, 2]), "x": np.arange(3)}, {"action": np.array([2]), "x": np.array([0])}]
     )
     ds["action"] = ds["action"].where(ds["x"] != 1)
-    with pytest.warns(UserWarning, match="by='action': 1 of 4 transitions have NaN or None"):
+    with pytest.warns(UserWarning, match="by='action': 1 of 4 transitions have no value"):
         result = tl.action_histogram(ds, "x", by="action")
     assert result["action"].values.tolist() == [1, 2]
     assert result["action"].attrs["left_out"] == 1

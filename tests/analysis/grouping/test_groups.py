@@ -164,7 +164,7 @@ def test_nan_is_in_no_group_and_reported():
 
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_none_among_objects_is_in_no_group(missing):
-    with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have NaN or None"):
+    with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have no value"):
         groups = make_groups(with_coord(np.array(["b", missing, "a"], object)), "x")
     assert groups.labels.tolist() == ["a", "b"]
     assert groups.of_episode.tolist() == [1, -1, 0]
