@@ -34,7 +34,7 @@ if "benchmark" not in sys.argv:
 
 
 def pytest_collection_modifyitems(config, items):
-    """With the oldest versions allowed every third of a test's cases is enough: the same for all workers."""
+    """With the oldest versions allowed every fourth of a test's cases is enough: the same for all workers."""
     if os.environ.get("TRAJLAB_EXAMPLES") != "brief":
         return
     counts: dict[tuple[object, str], int] = {}
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         test = (item.path, getattr(item, "originalname", item.name))
         counts[test] = counts.get(test, -1) + 1
-        (left if counts[test] % 3 else kept).append(item)
+        (left if counts[test] % 4 else kept).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
 

@@ -157,7 +157,7 @@ def test_episodes_without_a_group_are_counted():
 
 
 def test_nan_is_in_no_group_and_reported():
-    with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have NaN"):
+    with pytest.warns(UserWarning, match="by='x': 1 of 3 episodes have no value there"):
         groups = make_groups(with_coord([0.5, np.nan, 1.5]), "x")
     assert groups.of_episode.tolist() == [0, -1, 1]
 
