@@ -33,10 +33,11 @@ def place_blocks(
     episodes = CellEpisodes.of(source.episodes.take(chosen), width)
     cell_bytes = max(array.dtype.itemsize * int(np.prod(array.shape[2:])) for array in arrays.values())
     step = max(1, min(BAND_CELLS, MAX_BYTES // max(cell_bytes, 1)) // width)
+    numbers = np.arange(step * width)
     for block, begin, end in source.view.spans():
         for start in range(begin, end, step):
             band = _Band(episodes, start, min(start + step, end))
-            cells, places = band.places(first)
+            cells, places = band.places(first, numbers)
             for name, array in arrays.items() if cells is None or len(cells) else ():
                 columns = by_column(array.rows_between(block, start, band.end))
                 out[name][places] = columns if cells is None else columns[cells]
@@ -78,10 +79,11 @@ class _Band:
         low, high = np.maximum(episodes.begin[which], self.first), np.minimum(episodes.end[which], self.end)
         return which, top + low, top + high
 
-    def places(self, first: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
+    def places(self, first: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.
 
-        None for the cells where all of them are; a slice where each place follows that of the cell before.
+        None for the cells where all of them are; a slice where each place follows that of the cell before. `numbers`
+        count from 0, at least to as many as there are cells.
         """
         episodes = self.episodes
         which, begin, finish = self._runs()
@@ -92,7 +94,13 @@ class _Band:
         total = int(counts.sum())
         is_whole = total == (self.end - self.first) * episodes.width
         is_range = not np.diff(shift).any()
-        numbers = np.zeros(0, np.intp) if is_whole and is_range else np.arange(total)
         start = int(shift[0]) if total else 0
-        places = slice(start, start + total) if is_range else numbers + np.repeat(shift, counts)
-        return None if is_whole else numbers + np.repeat(begin - before, counts), places
+        places = slice(start, start + total) if is_range else _counted_on(shift, counts, numbers)
+        return None if is_whole else _counted_on(begin - before, counts, numbers), places
+
+
+def _counted_on(shift: np.ndarray, counts: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return `numbers`, as many as `counts` (run,) are together, each with the `shift` (run,) of its run."""
+    out = np.repeat(shift, counts)
+    out += numbers[: len(out)]
+    return out

@@ -15,7 +15,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import MAX_CELLS, FlatBatch
 from trajlab.dataset.ordered import iter_whole
 from trajlab.dataset.ranges import may_move
-from trajlab.names import ALIVE, EPISODE, FRACTION, MASK
+from trajlab.names import ALIVE, EPISODE, FRACTION, LENGTH, MASK, TIME
 
 MAX_OVERLAPS = 2**18
 """Overlaps of transitions with parts held at once, or those of one episode."""
@@ -87,7 +87,7 @@ class InParts(Alignment):
         order, most = np.arange(len(self.cells.counts)), MAX_SORTED
         if may_move(ds.variables[name] for name in fields):
             order, most = np.argsort(self.cells.counts, kind="stable"), MAX_CELLS
-            ds = ds.isel({EPISODE: order})
+            ds = xr.Dataset({name: ds.variables[name] for name in (*fields, LENGTH, TIME)}).isel({EPISODE: order})
         for batch, span in iter_whole(ds, fields, most):
             values, length, episodes = _by_length(batch.values, span.counts, order[span.episodes])
             stops = np.cumsum(length)
@@ -102,15 +102,16 @@ class InParts(Alignment):
         batch = FlatBatch(values, lambda: np.zeros(0, np.intp), lambda: np.zeros(0, np.int64))
         out: dict[str, np.ndarray] = {}
         for key, array in values.items():
-            rows = as_rows(array).astype(np.float64)
+            rows = as_rows(array)
             if key in (ALIVE, MASK):
-                found = mean_in_parts((rows == 1).astype(np.float64), None, length, self.parts) > 0
+                found = mean_in_parts(rows == 1, None, length, self.parts) > 0
             else:
                 missing = self.alive.missing(batch, array.shape)
                 found = mean_in_parts(rows, missing, length, self.parts)
             out[key] = found.reshape(size, *array.shape[1:])
-        episode = np.repeat(episodes, self.parts)
-        return FlatBatch(out, lambda: episode, lambda: np.tile(np.arange(self.parts), len(length)))
+        return FlatBatch(
+            out, lambda: np.repeat(episodes, self.parts), lambda: np.tile(np.arange(self.parts), len(length))
+        )
 
     def places(self, batch: FlatBatch) -> np.ndarray:
         """Return the place of each part."""

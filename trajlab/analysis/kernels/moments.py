@@ -71,7 +71,7 @@ class Moments:
         """Take rows (M, width), each at the place that `index` (M,) says."""
         step = max(TILE // max(self.width, 1), 1)
         for start in range(0, len(index), step):
-            self._add_tile(index[start : start + step], rows[start : start + step].astype(np.float64))
+            self._add_tile(index[start : start + step], rows[start : start + step].astype(np.float64, copy=False))
 
     def _add_tile(self, index: np.ndarray, rows: np.ndarray) -> None:
         index = index.astype(np.intp, copy=False)  # what all below would turn it to, each by itself
@@ -80,7 +80,7 @@ class Moments:
         with np.errstate(invalid="ignore", over="ignore"):
             if len(index) and not self.met[index.min() : index.max() + 1].all():
                 self._meet(index, rows)
-            rows -= self.shift[places].take(among, axis=0)
+            rows = rows - self.shift[places].take(among, axis=0)
             self.sums[places] += add_up(rows)
             rows *= rows
             self.squares[places] += add_up(rows)

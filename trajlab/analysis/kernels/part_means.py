@@ -14,7 +14,7 @@ def mean_in_parts(rows: np.ndarray, missing: np.ndarray | None, length: np.ndarr
 
     Parameters
     ----------
-    rows : array (M, component) float64
+    rows : array (M, component) of numbers
         Of whole episodes, one behind the other.
     missing : array (M, component) bool or None
         What does not count.
@@ -41,18 +41,19 @@ def mean_in_parts(rows: np.ndarray, missing: np.ndarray | None, length: np.ndarr
         for number, (begin, end) in enumerate(itertools.pairwise(edges)):
             steps = int(length[begin])
             stop = start + (end - begin) * steps
-            columns = _by_step(rows[start:stop], steps)
-            absent = None if missing is None else _by_step(missing[start:stop], steps)
+            columns = _by_step(rows[start:stop], steps, np.float64)
+            absent = None if missing is None else _by_step(missing[start:stop], steps, np.bool_)
             means = overlaps.means(number, columns, absent)
             out[begin:end] = means.reshape(parts, end - begin, -1).swapaxes(0, 1)
             start = stop
     return out
 
 
-def _by_step(rows: np.ndarray, steps: int) -> np.ndarray:
-    """Return rows (episode * step, component) of episodes of one length as (step, episode * component)."""
+def _by_step(rows: np.ndarray, steps: int, dtype: type[np.generic]) -> np.ndarray:
+    """Return rows (episode * step, component) of episodes of one length as (step, episode * component), contiguous."""
     episodes = len(rows) // steps
-    return rows.reshape(episodes, steps, -1).swapaxes(0, 1).reshape(steps, episodes * rows.shape[1])
+    turned = rows.reshape(episodes, steps, -1).swapaxes(0, 1)
+    return np.ascontiguousarray(turned, dtype).reshape(steps, episodes * rows.shape[1])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
