@@ -24,7 +24,8 @@ MAX_AT_ONCE = 2**28
 def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np.ndarray, xr.Dataset]]:
     """Yield every episode of a Dataset once, in parts no longer along `time` than their longest episode.
 
-    Where only a `few_fields` of the parts will be read, each of these is read whole the first time, and held.
+    Where only a `few_fields` of the parts will be read, each that lies in a log is read whole the first time, and held,
+    unless it is larger than `MAX_AT_ONCE`.
 
     Yields
     ------

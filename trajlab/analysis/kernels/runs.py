@@ -62,7 +62,7 @@ class RunFinder:
         ends : array of int
             Cells, counted column after column, that are not followed by the next row.
         opens : two arrays of int
-            Cells, ascending, where more rows may belong to a run that begins there, and to one that ends there.
+            Cells where more rows may belong to a run that begins there, and to one that ends there.
         present : array (column, row) of bool, optional
             What may be part of a run; None for everything.
         group : array (column, row) of int, optional
