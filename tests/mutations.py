@@ -634,7 +634,7 @@ MUTATIONS = [
     Mutation(
         "autocorrelation: over an edge",
         "a value and one of the next episode are a pair",
-        edit("analysis/kernels/lagged_sums.py", "stops = np.cumsum(lengths[order] + gap)", "stops = np.cumsum(lengths[order])"),
+        edit("analysis/kernels/spacing.py", "stops = np.cumsum(lengths + gap)", "stops = np.cumsum(lengths)"),
         "tests/analysis/test_autocorrelation.py -k equals_a_loop",
     ),
     Mutation(

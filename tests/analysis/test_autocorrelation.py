@@ -9,7 +9,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis.kernels import lagged_sums
+from trajlab.analysis.kernels.spacing import Spacing
 
 LENGTHS = [4, 1, 6, 2, 9, 3, 5]
 
@@ -88,6 +88,20 @@ def test_equals_a_loop(lengths, seed):
         assert_naive(result.isel(obs_dim_0=component), ds, "obs", component=(component,))
 
 
+@given(lengths, st.integers(0, 9), st.randoms(use_true_random=False))
+@examples(15)
+def test_groups_equal_a_loop(lengths, seed, random):
+    ds = make_dataset(lengths, seed)
+    order = random.sample(range(len(lengths)), len(lengths))
+    ds = ds.isel(episode=order).assign_coords(team=("episode", [random.randrange(3) for _ in order]))
+    if not len(order):
+        return
+    result = tl.autocorrelation(ds, "reward", max_lag=4, by="team")
+    for team in result["team"].values:
+        member = ds["team"].values == team
+        assert_naive(result.sel(team=team), ds, "reward", lambda e, place, member=member: member[e])
+
+
 @pytest.mark.parametrize("field", ["reward", "action", "flag", "byte"])
 def test_fields_of_any_numbers(field):
     ds = make_dataset(LENGTHS)
@@ -115,6 +129,8 @@ def test_where_batches_end_changes_nothing(monkeypatch, cells):
     want = [tl.autocorrelation(ds, "obs", by=by) for by in (None, "end_reason", "flag")]
     monkeypatch.setattr("trajlab.dataset.flat.MAX_CELLS", cells)
     monkeypatch.setattr("trajlab.analysis.kernels.lagged_sums.TILE", cells)
+    monkeypatch.setattr("trajlab.analysis.spaced.MAX_PLACES", 4 * cells)
+    monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by=by), one, rtol=1e-9)
 
@@ -165,6 +181,22 @@ def test_each_group_has_an_offset_of_its_own():
     np.testing.assert_allclose(correlation(ds, by="env")[1], want, atol=1e-5)
 
 
+def test_groups_of_other_orders_than_their_episodes_have_their_own_offsets():
+    """Of a small group nothing is left where the level of another one is subtracted from its values."""
+    large, small = np.random.default_rng(0).normal(size=500) * 1e6, [0.795, 0.75, 0.77]
+    got = correlation(fields(large, small, env=[2, 1]), by="env", max_lag=1)
+    np.testing.assert_allclose(got, [correlation(fields(one), max_lag=1) for one in (small, large)])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_number_of_processors_changes_nothing(monkeypatch, threads):
+    ds = make_dataset([70, 30, 1, 500] * 5)
+    want = tl.autocorrelation(ds, "obs")
+    monkeypatch.setattr("os.cpu_count", lambda: threads)
+    monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", 100)
+    xr.testing.assert_allclose(tl.autocorrelation(ds, "obs"), want, rtol=1e-9)
+
+
 def test_large_episodes_do_not_blur_lags_they_are_not_in():
     x = [np.random.default_rng(i).normal(size=30) for i in range(20)]
     huge = [[1e12, -1e12, 3e12]]
@@ -193,6 +225,15 @@ def test_a_nan_stays_at_the_lags_it_is_in_a_pair_of(value):
     rest = fields([1, 0, 3], np.sin(np.arange(9)), np.cos(np.arange(9)))
     np.testing.assert_allclose(result["autocorrelation"].values[2:], correlation(rest)[2:])
     assert result["n"].values.tolist() == tl.autocorrelation(rest, "x")["n"].values.tolist()
+
+
+def test_a_group_that_begins_with_nan():
+    """What its values lie around is told by the others."""
+    x = [np.random.default_rng(i).normal(size=50) for i in range(20)]
+    nothing = [[np.nan] * 3] * 40
+    with pytest.warns(UserWarning, match="NaN"):
+        got = correlation(fields(*nothing, *(row + 2.0**33 for row in x)))
+    np.testing.assert_allclose(got[3:], correlation(fields(*x))[3:], atol=1e-5)
 
 
 def test_a_nan_stays_in_its_group():
@@ -239,14 +280,14 @@ def test_what_is_refused():
 
 def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
     room = []
-    of = lagged_sums.Layout.of
+    of = Spacing.of
 
-    def measured(*args):
-        layout = of(*args)
-        room.append(int(layout.stops[-1]))
-        return layout
+    def measured(*args, **options):
+        spacing = of(*args, **options)
+        room.append(spacing.size)
+        return spacing
 
-    monkeypatch.setattr(lagged_sums.Layout, "of", measured)
+    monkeypatch.setattr(Spacing, "of", measured)
     ds = make_dataset([700, *[3, 1, 2] * 20])
     for by in (None, "env", "flag"):
         room.clear()

@@ -1,5 +1,7 @@
 """How much a field still has in common with itself some steps later."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,12 @@ from trajlab.analysis.common import (
 )
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.analysis.kernels.lagged_sums import LagSums, Layout, alike_in_length
+from trajlab.analysis.kernels.lagged_sums import LagSums, PairSums, sum_pairs
+from trajlab.analysis.kernels.spacing import Spacing, alike_in_length
+from trajlab.analysis.spaced import SpacedEpisodes, SpacedTile
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.cells import Cells, CellSpan
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count
-from trajlab.dataset.flat import FlatBatch
 from trajlab.dataset.ordered import iter_whole
 from trajlab.errors import warn_user
 from trajlab.names import AGENT, AUTOCORRELATION, AUTOCORRELATION_NAMES, LAG, N
@@ -30,6 +33,8 @@ from trajlab.names import AGENT, AUTOCORRELATION, AUTOCORRELATION_NAMES, LAG, N
 DEFAULT_LAGS = 50
 MAX_ROWS = 2**16
 """Transitions taken at once: a few arrays of more would be memory the system hands out anew each time."""
+MAX_THREADS = 8
+"""Each holds a few arrays of a tile."""
 
 
 def autocorrelation(
@@ -134,46 +139,49 @@ def _add_up(ds: xr.Dataset, name: str, groups: Groups, lags: int) -> list[LagSum
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
     components = component_count(ds.variables[name]) // max(alive.num_agents, 1)
     sums = [LagSums(groups.size, components, lags) for _ in range(alive.num_agents)]
-    for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
-        values = batch.values[name]
-        rows = alive.by_agent(values.astype(np.float64)).reshape(len(values), alive.num_agents, components)
-        mask = alive.mask(batch)
-        for agent, one in enumerate(sums):
-            _add(one, rows[:, agent], None if mask is None else mask[:, agent], batch, span, cells, groups, lags)
+    if groups.is_per_episode and not alive.needed and not cells.has_gaps:
+        _add_episodes(sums[0], SpacedEpisodes(ds, name, groups.of_episode), ds.variables[name].dtype)
+    else:
+        _add_rows(sums, ds, name, groups)
     return sums
 
 
-def _add(
-    sums: LagSums,
-    rows: np.ndarray,
-    present: np.ndarray | None,
-    batch: FlatBatch,
-    span: CellSpan,
-    cells: Cells,
-    groups: Groups,
-    lags: int,
-) -> None:
-    """Add one agent's rows of whole episodes, in the fast way where all of them are there and finite."""
-    is_there = span.counts > 0
-    counts = span.counts[is_there]
-    of_episode = None if groups.of_episode is None else groups.of_episode[span.episodes[is_there]]
-    is_gapless = len(cells.labels) == 0 or cells.labels[-1] - cells.labels[0] == len(cells.labels) - 1
-    with np.errstate(invalid="ignore", over="ignore"):
-        is_finite = bool(np.isfinite(rows.sum()))
-    is_plain = is_gapless and is_finite and (present is None or bool(present.all())) and groups.is_per_episode
-    index = None if is_plain else groups.index(batch)
-    for chosen in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, lags):
-        mine: Any = slice(None) if chosen.all() else np.repeat(chosen, counts)
-        own = counts[chosen]
-        with np.errstate(over="ignore", invalid="ignore"):  # of products of values beyond 1e150: they leave a NaN
-            if not is_plain:
-                layout = Layout.of(own, lags, None, span.time[mine])
-                sums.add_rows(rows[mine], layout, *(None if one is None else one[mine] for one in (index, present)))
-            elif of_episode is None:
-                sums.add_episodes(rows[mine], Layout.of(own, lags))
-            elif (of_episode[chosen] >= 0).any():
-                group = of_episode[chosen]
-                sums.add_episodes(rows[mine], Layout.of(own, lags, group), np.repeat(group, own))
+def _add_episodes(sums: LagSums, episodes: SpacedEpisodes, dtype: np.dtype) -> None:
+    """Add whole episodes, whose every transition counts, with all processors."""
+    fill = np.full(sums.shift.shape, np.nan if dtype.kind in "fVO" else 0, dtype)
+    for group, rows in episodes.samples():
+        places = sums.meet(group, rows.astype(np.float64))
+        is_met = places >= 0
+        fill[group, is_met] = rows[places[is_met], is_met.nonzero()[0]]
+
+    def summed(tile: SpacedTile) -> PairSums | None:
+        return sum_pairs(tile.values, sums.shift[tile.group], tile.starts, tile.stops, tile.gap)
+
+    with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
+        for tiles in episodes.tiles(sums.most, fill):
+            for tile, pairs in zip(tiles, pool.map(summed, tiles), strict=True):
+                if pairs is not None:
+                    sums.add(tile.group, pairs)
+                else:
+                    spacing = Spacing.of(tile.stops - tile.starts, tile.gap)
+                    rows = tile.values[spacing.place].astype(np.float64)
+                    sums.add_rows(rows, spacing, np.full(len(rows), tile.group))
+
+
+def _add_rows(sums: list[LagSums], ds: xr.Dataset, name: str, groups: Groups) -> None:
+    """Add transitions, each of a group of its own, those of each agent that takes part to its sums."""
+    cells, alive = Cells.of(ds), AliveRows.of(ds, name)
+    for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
+        values = alive.by_agent(batch.values[name].astype(np.float64))
+        rows = values.reshape(-1, alive.num_agents, values.shape[1])
+        mask, index = alive.mask(batch), groups.index(batch)
+        counts = span.counts[span.counts > 0]
+        for chosen, gap in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, sums[0].most):
+            own: Any = slice(None) if chosen is None else np.repeat(np.isin(np.arange(len(counts)), chosen), counts)
+            spacing = Spacing.of(counts if chosen is None else counts[chosen], gap, steps=span.time[own])
+            for agent, one in enumerate(sums):
+                present = None if mask is None else mask[own, agent]
+                one.add_rows(rows[own, agent], spacing, None if index is None else index[own], present)
 
 
 def _labelled(ds: xr.Dataset, name: str, groups: Groups, sums: list[LagSums]) -> xr.Dataset:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from trajlab.block.block import Block
 from trajlab.dataset.cell_episodes import CellEpisodes
-from trajlab.dataset.lazy import lazy_base
+from trajlab.dataset.lazy import as_slice, lazy_base
 from trajlab.dataset.source import FieldArray, PerTransition, RowArray, Source
 
 TILE_CELLS = 2**17
@@ -116,7 +116,7 @@ def read_blocks(
     every_cell : bool
         Keep what is no transition as well, of whichever episode, so that a row follows after `width` places.
     """
-    table = source.episodes.take(chosen)
+    table = source.episodes.take(as_slice(chosen))
     rows = source.view.rows + 1
     begun, ended = (np.bincount(x, minlength=rows) for x in (table.start, table.start + table.length))
     per_row = np.cumsum(begun - ended)[:-1]

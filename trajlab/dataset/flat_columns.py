@@ -5,7 +5,9 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
+from trajlab.block.block import Block
 from trajlab.dataset.cell_episodes import CellEpisodes, by_column_first
+from trajlab.dataset.lazy import as_slice
 from trajlab.dataset.source import RowArray, Source
 
 BAND_CELLS = 2**18
@@ -30,17 +32,14 @@ def place_blocks(
     Columns of the log are taken one after the other: in each the transitions of an episode stand as they will in `out`.
     """
     width = source.view.layout.width
-    episodes = CellEpisodes.of(source.episodes.take(chosen), width)
+    episodes = CellEpisodes.of(source.episodes.take(as_slice(chosen)), width)
     cell_bytes = max(array.dtype.itemsize * int(np.prod(array.shape[2:])) for array in arrays.values())
     step = max(1, min(BAND_CELLS, MAX_BYTES // max(cell_bytes, 1)) // width)
-    numbers = np.arange(step * width)
-    for block, begin, end in source.view.spans():
+    spans = list(source.view.spans())
+    numbers = np.arange(min(step, max(end - begin for _, begin, end in spans)) * width)
+    for block, begin, end in spans:
         for start in range(begin, end, step):
-            band = _Band(episodes, start, min(start + step, end))
-            cells, places = band.places(first, numbers)
-            for name, array in arrays.items() if cells is None or len(cells) else ():
-                columns = by_column(array.rows_between(block, start, band.end))
-                out[name][places] = columns if cells is None else columns[cells]
+            _Band(episodes, start, min(start + step, end)).place(block, arrays, first, out, numbers)
 
 
 def by_column(rows: np.ndarray) -> np.ndarray:
@@ -78,6 +77,20 @@ class _Band:
         which, top = which[order], column[order] * rows - self.first
         low, high = np.maximum(episodes.begin[which], self.first), np.minimum(episodes.end[which], self.end)
         return which, top + low, top + high
+
+    def place(
+        self,
+        block: Block,
+        arrays: Mapping[Hashable, RowArray],
+        first: np.ndarray,
+        out: Mapping[Hashable, np.ndarray],
+        numbers: np.ndarray,
+    ) -> None:
+        """Write the transitions in these rows, which lie in `block`, to `out`; see `places`."""
+        cells, places = self.places(first, numbers)
+        for name, array in arrays.items() if cells is None or len(cells) else ():
+            columns = by_column(array.rows_between(block, self.first, self.end))
+            out[name][places] = columns if cells is None else columns[cells]
 
     def places(self, first: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | slice]:
         """Return which cells are transitions, column after column, and the place of each, `first` that of its episode.

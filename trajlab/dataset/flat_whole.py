@@ -1,6 +1,6 @@
 """Fields at every transition at once, in the order of the Dataset's episodes and then of time."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,19 +17,31 @@ def read_flat(ds: xr.Dataset, fields: list[Any]) -> dict[Any, np.ndarray]:
     """Return fields at every transition, (M, ...), in the order of `ds`' episodes and then of time."""
     cells = Cells.of(ds)
     out = {name: np.empty((len(cells), *ds.variables[name].shape[2:]), ds.variables[name].dtype) for name in fields}
+    read_into(out, ds, cells.offsets[:-1])
+    return out
+
+
+def read_into(out: Mapping[Any, np.ndarray], ds: xr.Dataset, first: np.ndarray) -> None:
+    """Write the fields that `out` has to it, at every transition, each episode from the place that `first` has for it.
+
+    Parameters
+    ----------
+    out : mapping from fields to arrays (place, ...)
+    ds : Dataset
+    first : array (episode,) of int
+    """
+    fields, cells = list(out), Cells.of(ds)
     if not fields or not len(cells):
-        return out
-    first = cells.offsets[:-1]
+        return
     found = rows_of_log(ds, fields, cells)
     if found is not None:
         source, chosen, arrays = found
         place_blocks(source, chosen, arrays, first, out)
-        return out
+        return
     for batch in iter_flat(ds, fields):
         places = _places(batch, cells, first, len(batch.values[fields[0]]))
         for name in fields:
             out[name][places] = batch.values[name]
-    return out
 
 
 def rows_of_log(
@@ -46,7 +58,7 @@ def rows_of_log(
 
 
 def _places(batch: FlatBatch, cells: Cells, first: np.ndarray, size: int) -> np.ndarray | slice:
-    """Return where a batch's transitions stand among all, counted through from the `first` one of each episode."""
-    if batch.start is not None:
+    """Return where a batch's transitions stand, `first` being the place of the first one of each episode."""
+    if batch.start is not None and np.array_equal(first, cells.offsets[:-1]):
         return slice(batch.start, batch.start + size)
     return as_slice(batch.spread(first) + cells.steps_of(batch.time))

@@ -1,85 +1,16 @@
 """Kernels for pairs of rows that are some steps apart: sums over all of those that lie in one episode."""
 
-import dataclasses
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+
+from trajlab.analysis.kernels.spacing import Spacing
 
 TILE = 2**13
 """Rows multiplied at once: they stay in the processor's cache, and OpenBLAS uses threads for more than 10,000 only."""
 ROUNDING = 1e-10
 """A variance that is a smaller part of the mean square is not told from rounding."""
-MAX_GAPS = 4
-"""Gaps may take so many times the room of the rows between them."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Layout:
-    """Where rows stand in an array in which `gap` empty places lie before and behind each episode.
-
-    So no two rows at most `gap` places apart are of two episodes.
-
-    Attributes
-    ----------
-    place : array (M,) of int
-    starts, stops : array (episode,) of int
-        First place of each episode and the one behind its last, in the order in which they stand.
-    group : array (episode,) of int
-        Group of each, ascending.
-    gap : int
-    """
-
-    place: np.ndarray
-    starts: np.ndarray
-    stops: np.ndarray
-    group: np.ndarray
-    gap: int
-
-    @classmethod
-    def of(
-        cls, counts: np.ndarray, most: int, group: np.ndarray | None = None, steps: np.ndarray | None = None
-    ) -> "Layout":
-        """Lay out episodes of `counts` rows, each at least one, those of one `group` (episode,) side by side.
-
-        The gap is `most`, or less where no episode is so long. `steps` (M,) tells the step of each row where some
-        are left out, whose places stay empty.
-        """
-        ends = np.cumsum(counts)
-        begins = ends - counts
-        lengths = counts if steps is None else steps[ends - 1] - steps[begins] + 1
-        gap = min(most, int(lengths.max()) - 1)
-        order = np.arange(len(counts)) if group is None else np.argsort(group, kind="stable")
-        stops = np.cumsum(lengths[order] + gap)
-        starts = stops - lengths[order]
-        first = np.empty_like(starts)
-        first[order] = starts
-        place = np.arange(ends[-1]) if steps is None else steps.copy()
-        place += np.repeat(first - (begins if steps is None else steps[begins]), counts)
-        return cls(place, starts, stops, np.zeros(len(counts), np.intp) if group is None else group[order], gap)
-
-    def put(self, values: np.ndarray) -> np.ndarray:
-        """Return values (M,) at their places, as floats, and 0 at the empty ones."""
-        out = np.zeros(int(self.stops[-1]) + self.gap)
-        out[self.place] = values
-        return out
-
-
-def alike_in_length(lengths: np.ndarray, most: int) -> Iterator[np.ndarray]:
-    """Yield which of some episodes (episode,) to lay out together, so that gaps up to `most` take little room.
-
-    These are all of them, unless a long one would give each of many short ones a gap of its own length.
-
-    >>> [chosen.tolist() for chosen in alike_in_length(np.array([100, 1, 1, 1, 1, 1]), 99)]
-    [[False, True, True, True, True, True], [True, False, False, False, False, False]]
-    """
-    gap = min(most, int(lengths.max(initial=1)) - 1)
-    if len(lengths) * gap <= MAX_GAPS * lengths.sum():
-        yield np.ones(len(lengths), bool)
-        return
-    size = np.frexp(lengths)[1]
-    for one in np.unique(size):
-        yield size == one
 
 
 class LagSums:
@@ -87,48 +18,35 @@ class LagSums:
 
     Attributes
     ----------
+    most : int
+        The longest lag.
     n : array (group, lag) int64
         Number of pairs.
     undefined : array (group, lag, component) bool
         Whether a value of a pair was not finite.
+    shift : array (group, component) float64
+        What is subtracted from values before they are summed.
     """
 
     def __init__(self, groups: int, components: int, most: int) -> None:
         """Start with no pairs, for lags from 0 to `most`."""
+        self.most = most
         self.n = np.zeros((groups, most + 1), np.int64)
         self.undefined = np.zeros((groups, most + 1, components), bool)
         self._sums = np.zeros((5, groups, most + 1, components))
-        self._shift = np.zeros((groups, components))
-        self._met = np.zeros(groups, bool)
+        self.shift = np.zeros((groups, components))
+        self._met = np.zeros((groups, components), bool)
 
-    def add_episodes(self, rows: np.ndarray, layout: Layout, group: np.ndarray | None = None) -> None:
-        """Take finite rows (M, component) of episodes that belong to one group each.
-
-        `group` (M,) is that of each row, as `layout` has it for the episodes; below 0 they are left out.
-        """
-        lags = slice(layout.gap + 1)
-        codes = np.unique(layout.group[layout.group >= 0]).tolist()
-        for code in codes:
-            self._meet(code, rows, group)
-        for component in range(rows.shape[1]):
-            shift = self._shift[0 if group is None else group, component]
-            x = layout.put(rows[:, component] - shift)
-            squares = x * x
-            for code in codes:
-                own = slice(*np.searchsorted(layout.group, [code, code + 1]))
-                starts, stops = layout.starts[own], layout.stops[own]
-                first, stop = int(starts[0]), int(stops[-1])
-                products = lagged_products(x[first:stop], x[first : stop + layout.gap], layout.gap)
-                self._sums[:4, code, lags, component] += sum_edges(x, squares, starts, stops, layout.gap)
-                self._sums[4, code, lags, component] += products
-        for code in codes:
-            own = slice(*np.searchsorted(layout.group, [code, code + 1]))
-            self.n[code, lags] += count_pairs(layout.stops[own] - layout.starts[own], layout.gap)
+    def add(self, code: int, pairs: "PairSums") -> None:
+        """Add sums over pairs of one group."""
+        lags = slice(len(pairs.n))
+        self.n[code, lags] += pairs.n
+        self._sums[:, code, lags] += pairs.sums
 
     def add_rows(
         self,
         rows: np.ndarray,
-        layout: Layout,
+        spacing: Spacing,
         group: np.ndarray | None = None,
         present: np.ndarray | None = None,
     ) -> None:
@@ -136,35 +54,37 @@ class LagSums:
 
         The earlier row of a pair decides its group; below 0 it is in none.
         """
-        lags = slice(layout.gap + 1)
+        lags = slice(spacing.gap + 1)
         present = np.ones(len(rows), bool) if present is None else present
         group = np.where(present, 0 if group is None else group, -1)
-        there, finite = layout.put(present), np.isfinite(rows)
+        there, finite = spacing.put(present), np.isfinite(rows)
         for code in np.unique(group[group >= 0]).tolist():
-            self._meet(code, rows, group)
-            first = layout.put(group == code)
-            self.n[code, lags] += np.rint(lagged_products(first, there, layout.gap)).astype(np.int64)
+            if not self._met[code].all():
+                self.meet(code, rows[group == code])
+            first = spacing.put(group == code)
+            self.n[code, lags] += np.rint(lagged_products(first, there, spacing.gap)).astype(np.int64)
             for component in range(rows.shape[1]):
                 known = finite[:, component]
-                x = layout.put(np.where(known & present, rows[:, component] - self._shift[code, component], 0.0))
+                x = spacing.put(np.where(known & present, rows[:, component] - self.shift[code, component], 0.0))
                 earlier = x * first
                 pairs = ((earlier, there), (first, x), (earlier * x, there), (first, x * x), (earlier, x))
-                self._sums[:, code, lags, component] += [lagged_products(a, b, layout.gap) for a, b in pairs]
+                self._sums[:, code, lags, component] += [lagged_products(a, b, spacing.gap) for a, b in pairs]
                 if not known.all():
-                    bad = layout.put(~known & present)
-                    found = lagged_products(bad * first, there, layout.gap) + lagged_products(first, bad, layout.gap)
+                    bad = spacing.put(~known & present)
+                    found = lagged_products(bad * first, there, spacing.gap) + lagged_products(first, bad, spacing.gap)
                     self.undefined[code, lags, component] |= found > 0.5
 
-    def _meet(self, code: int, rows: np.ndarray, group: np.ndarray | None) -> None:
-        """Set what is subtracted from a group's values: the median of the first ones met.
+    def meet(self, code: int, rows: np.ndarray) -> np.ndarray:
+        """Set what is subtracted from a group's values, if there are some, and return which of `rows` it is, or -1.
 
-        So nothing cancels where values are large and vary little, and values that do not vary at all become 0.
+        It is the median of the first ones met, (M, component), for each component, so nothing cancels where values
+        are large and vary little, and values that do not vary at all become 0.
         """
-        if self._met[code]:
-            return
-        own = rows if group is None else rows[group == code]
-        self._shift[code] = [_median(column[np.isfinite(column)]) for column in own.T]
-        self._met[code] = True
+        places = np.array([_place_of_median(column) for column in rows.T], np.intp)
+        new = (places >= 0) & ~self._met[code]
+        self.shift[code, new] = rows[places[new], new.nonzero()[0]]
+        self._met[code] |= new
+        return places
 
     def overflown(self) -> np.ndarray:
         """Return where (group, lag, component) values are finite, and their sums, or the squares of these, are not."""
@@ -185,17 +105,54 @@ class LagSums:
         return out
 
 
-def _median(values: np.ndarray) -> float:
-    """Return the median of finite values, 0 where there is none, or it is no float."""
-    with np.errstate(over="ignore"):
-        median = float(np.median(values)) if len(values) else 0.0
-    return median if np.isfinite(median) else 0.0
+def _place_of_median(values: np.ndarray) -> int:
+    """Return the place of the median of the finite values, of two the lower, or -1 where there is none."""
+    finite = np.flatnonzero(np.isfinite(values))
+    middle = (len(finite) - 1) // 2
+    return int(finite[np.argpartition(values[finite], middle)[middle]]) if len(finite) else -1
 
 
 def _varying(sums: np.ndarray, squares: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Return `n` times the variance of values with these sums, NaN where they do not vary."""
     variance = squares - sums**2 / n
     return np.where(variance > ROUNDING * squares, variance, np.nan)
+
+
+class PairSums(NamedTuple):
+    """Number of pairs (lag,), and five sums over them (5, lag, component).
+
+    These are the earlier values, the later ones, the squares of either, and the products.
+    """
+
+    n: np.ndarray
+    sums: np.ndarray
+
+
+def sum_pairs(
+    values: np.ndarray, shift: np.ndarray, starts: np.ndarray, stops: np.ndarray, gap: int
+) -> PairSums | None:
+    """Return sums over the pairs of some episodes at lags from 0 to `gap`; None where a value is not finite.
+
+    Parameters
+    ----------
+    values : array (place, component)
+        The `shift` in the first `gap` places, the last `gap`, and in as many or more between any two episodes.
+    shift : array (component,) float64
+        What is subtracted from values before they are summed.
+    starts, stops : array (episode,) of int
+        First place of each episode, and the one behind its last, ascending.
+    gap : int
+    """
+    sums = np.empty((5, gap + 1, values.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums of what is beyond 1e150 need not be floats
+        for component in range(values.shape[1]):
+            x = values[:, component].astype(np.float64)
+            x -= shift[component]
+            if not np.isfinite(x.sum()):
+                return None
+            sums[:4, :, component] = sum_edges(x, x * x, starts, stops, gap)
+            sums[4, :, component] = lagged_products(x[gap : len(x) - gap], x[gap:], gap)
+    return PairSums(count_pairs(stops - starts, gap), sums)
 
 
 def lagged_products(earlier: np.ndarray, later: np.ndarray, most: int) -> np.ndarray:
@@ -231,12 +188,10 @@ def sum_edges(values: np.ndarray, squares: np.ndarray, starts: np.ndarray, stops
            [21.,  5.],
            [21., 20.]])
     """
-    is_long = stops - starts > most
-    first, stop = starts[is_long], stops[is_long]
     out = np.zeros((4, most + 1))
+    is_long = stops - starts > most
     for row, far in enumerate((values, squares)):
-        out[2 * row, 0] = sum_between(far, first, stop - most)
-        out[2 * row + 1, 0] = sum_between(far, first + most, stop)
+        out[2 * row : 2 * row + 2, 0] = sum_far(far, starts[is_long], stops[is_long], most)
     if most:
         windows = sliding_window_view(values, most)
         for row, near in enumerate((windows[stops - most], windows[starts][:, ::-1])):
@@ -245,17 +200,22 @@ def sum_edges(values: np.ndarray, squares: np.ndarray, starts: np.ndarray, stops
     return np.cumsum(out, axis=1)[:, ::-1]
 
 
-def sum_between(values: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> float:
-    """Return the sum of values from each start up to its stop; none is empty, and none overlap.
+def sum_far(values: np.ndarray, starts: np.ndarray, stops: np.ndarray, most: int) -> tuple[float, float]:
+    """Return the sums of what lies `most` or farther before the end of each episode, and behind its start.
 
-    >>> sum_between(np.arange(6.0), np.array([0, 4]), np.array([2, 5]))
-    5.0
+    Each is longer than `most`, and a place behind the last one is there, unless `most` is 0.
+
+    >>> sum_far(np.array([0.0, 1.0, 2.0, 4.0, 0.0]), np.array([1]), np.array([4]), 1)
+    (3.0, 6.0)
     """
-    if not len(starts):
-        return 0.0
-    edges = np.stack([starts, stops], axis=1).reshape(-1)
-    edges = edges[:-1] if edges[-1] == len(values) else edges
-    return float(np.add.reduceat(values, edges)[::2].sum())
+    if not most or not len(starts):
+        return (float(values.sum()),) * 2 if not most else (0.0, 0.0)
+    behind, before = starts + most, stops - most
+    is_wide = behind < before
+    edges = np.stack([starts, np.minimum(behind, before), np.maximum(behind, before), stops], axis=1)
+    first, middle, last, _ = np.add.reduceat(values, edges.reshape(-1)).reshape(-1, 4).T
+    both = middle[is_wide].sum()
+    return float(first.sum() + both), float(last.sum() + both)
 
 
 def count_pairs(lengths: np.ndarray, most: int) -> np.ndarray:
