@@ -12,7 +12,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
-from trajlab.analysis.kernels.minima import NEVER, lower_to
+from trajlab.analysis.kernels.minima import NEVER, first_rows, lower_to
 from trajlab.dataset import parts
 
 
@@ -111,6 +111,35 @@ def test_kernel_as_minimum_at(pairs):
     lower_to(got, index, values)
     np.minimum.at(want, index, values)
     assert got.tolist() == want.tolist()
+
+
+@given(st.integers(0, 2**16), st.sampled_from([0.0, 0.002, 0.02, 0.3]), st.booleans())
+@examples(60)
+def test_fields_of_a_log_as_a_plain_loop(seed, ends, only_complete):
+    """Also where most columns of a tile are of one episode each, or a tile has more rows than 8 bits count."""
+    rng = np.random.default_rng(seed)
+    steps, envs, rows = int(rng.integers(1, 400)), int(rng.integers(1, 9)), int(rng.choice([1, 7, 300, 5000]))
+    hit = rng.random((steps, envs, 3)) < rng.choice([0.001, 0.1, 0.9], 3)
+    hit |= np.maximum.accumulate(hit, axis=0) & (rng.random(3) < 0.5)
+    chunk = {"hit": hit, "done": rng.random((steps, envs)) < ends}
+    ds = tl.from_rollout(chunk)
+    ds = ds.isel(episode=ds["complete"].values) if only_complete else ds
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trajlab.dataset.flat_blocks.TILE_CELLS", rows * envs)
+        got = tl.event_times(ds, "hit")["event_time"].values
+    want = np.full(got.shape, np.nan)
+    for e, length in enumerate(ds["length"].values):
+        held = ds["hit"].values[e, :length]
+        want[e] = np.where(held.any(axis=0), held.argmax(axis=0), np.nan)
+    np.testing.assert_equal(got, want)
+
+
+@given(st.integers(0, 600), st.integers(0, 5), st.integers(0, 99))
+@examples(40)
+def test_kernel_as_argmax(rows, columns, seed):
+    holds = np.random.default_rng(seed).random((rows, columns)) < 0.01
+    want = [column.argmax() if column.any() else -1 for column in holds.T]
+    assert first_rows(holds).tolist() == want
 
 
 def test_arrays_are_matched_by_their_labels():

@@ -13,6 +13,7 @@ from strategies import examples
 
 import trajlab as tl
 from trajlab.analysis.kernels import backward_sums
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import log_tiles
 
 
@@ -118,7 +119,7 @@ def test_what_was_made_row_by_row_is_read_with_the_log(monkeypatch):
     ds = in_log(0)
     both = ds.assign(return_to_go=row_by_row(monkeypatch, ds, discount=0.9))
     tl.validate(both, deep=True)
-    assert log_tiles(both, ["return_to_go", "reward", "iteration"]) is not None
+    assert log_tiles(both, ["return_to_go", "reward", "iteration"], Cells.of(both)) is not None
     want = naive(ds.load(), 0.9)
     np.testing.assert_allclose(tl.state_trace(both, "return_to_go")["mean"], np.nanmean(want, axis=0))
     np.testing.assert_array_equal(tl.transitions(both)["return_to_go"], want[ds["mask"].values])

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.common import as_rows
 from trajlab.analysis.discrete import as_discrete, discrete_kind
+from trajlab.analysis.first_hits import Hits, all_hits, first_hits
 from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
-from trajlab.dataset.flat import FlatBatch, iter_flat
+from trajlab.dataset.flat import iter_flat
 from trajlab.dataset.parts import iter_parts
-from trajlab.dataset.successive import Successive, iter_successive
+from trajlab.dataset.successive import iter_successive
 from trajlab.errors import warn_user
 from trajlab.names import AGENT, ALIVE, EPISODE, LENGTH, TIME
 
@@ -25,29 +25,18 @@ _HELD = "condition"
 
 
 class ConditionBatch(NamedTuple):
-    """Where a condition holds in some transitions; in an episode all the time, or only where it begins to hold.
+    """Where a condition holds in some transitions.
 
     Attributes
     ----------
-    batch : FlatBatch
-        The transitions.
-    holds : array (M, component) of bool
-        False where an agent is done, and perhaps where it held in the step before, too.
-    takes_part : array (M, agent) of bool or None
-        Which agents take part; None where it is not about agents.
-    episodes : array or None
-        Where the episodes of `batch` stand among all; None where they are all.
+    hits : Hits
+        Where it does; each episode's first time is among them.
+    taking_part : tuple of array (M,) of int and array (M, agent) of bool, or None
+        Position along `episode` of all transitions, and which agents take part; None where it is not about agents.
     """
 
-    batch: FlatBatch
-    holds: np.ndarray
-    takes_part: np.ndarray | None
-    episodes: np.ndarray | None
-
-    def locate(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the position along `episode` of all, and the label of `time`, at places that ascend."""
-        episode, time = self.batch.locate(places)
-        return episode if self.episodes is None else self.episodes[episode], time
+    hits: Hits
+    taking_part: tuple[np.ndarray, np.ndarray] | None
 
 
 class ConditionReader:
@@ -97,14 +86,17 @@ class ConditionReader:
             )
         if part.variables[self._name].dtype == bool and not self.alive.needed:
             for one in iter_successive(part, [self._name]):
-                yield ConditionBatch(one.batch, _beginnings(one, self._name), None, episodes)
+                yield from (ConditionBatch(hits.among(episodes), None) for hits in first_hits(one, self._name))
             return
         for batch in iter_flat(part, [self._name, *self.alive.needed]):
             rows, missing = as_discrete(batch.values[self._name], "b")
             dead = self.alive.missing(batch, batch.values[self._name].shape)
             self._num_nan += count_set(missing, dead)
             rows = rows if missing is None else rows & ~missing
-            yield ConditionBatch(batch, rows if dead is None else rows & ~dead, self.alive.mask(batch), episodes)
+            hits = all_hits(batch, rows if dead is None else rows & ~dead).among(episodes)
+            alive = self.alive.mask(batch)
+            episode = batch.episode if episodes is None else episodes[batch.episode]
+            yield ConditionBatch(hits, None if alive is None else (episode, alive))
 
     @staticmethod
     def _field_of(ds: xr.Dataset, name: str) -> str:
@@ -160,21 +152,6 @@ class ConditionReader:
                     )
                 array = array.isel({dim: places})
         return array.transpose(EPISODE, TIME, ...)
-
-
-def _beginnings(one: Successive, name: str) -> np.ndarray:
-    """Return where a condition begins to hold (M, component): it holds, and in the step before it did not.
-
-    Most are True for long once they are: their first times are found among few.
-    """
-    holds, ahead = as_rows(one.batch.values[name]), one.ahead
-    begins = np.empty_like(holds)
-    begins[:ahead] = holds[:ahead]
-    np.less(holds[:-ahead], holds[ahead:], out=begins[ahead:])
-    after = one.last[one.last < len(holds) - ahead] + ahead
-    begins[after] = holds[after]
-    begins[one.absent] = False
-    return begins
 
 
 def _alone(ds: xr.Dataset, array: xr.DataArray) -> xr.Dataset:

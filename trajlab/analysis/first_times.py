@@ -67,12 +67,10 @@ def _of_one(ds: xr.Dataset, condition: Any, name: str) -> FirstTimes:
     smallest = np.full(episodes * width, NEVER)
     stop = AgentSteps(ds, reader.alive)
     for batch in reader:
-        cell = np.flatnonzero(batch.holds)
-        row = cell if width == 1 else cell // width
-        episode, time = batch.locate(row)
-        lower_to(smallest, episode * width + (cell - row * width), time)
-        if batch.takes_part is not None:
-            stop.add(batch.locate(np.arange(len(batch.holds)))[0], batch.takes_part)
+        hits = batch.hits
+        lower_to(smallest, hits.episode * width + hits.component, hits.time)
+        if batch.taking_part is not None:
+            stop.add(*batch.taking_part)
     shape = (episodes, *reader.shape)
     times = np.where(smallest == NEVER, np.nan, smallest).reshape(shape)
     return FirstTimes((EPISODE, *reader.dims), reader.coords, times, stop.result(shape))

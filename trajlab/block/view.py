@@ -76,9 +76,10 @@ class LogView:
     def read_rows(self, name: str, block: Block, start: int, stop: int) -> np.ndarray:
         """Return rows `start` to `stop` of one field (rows, width, ...), which lie in one block.
 
-        Of a sealed block in the host's memory it is a view, which must not be written.
+        Of a block in the host's memory that is full it is a view, which must not be written.
         """
         index, field = self.index_of(name)
+        is_open = block is self.blocks[-1] and self.rows < block.start + block.capacity
         with self.lock:
             array = block.array(index, field)
-            return read_rows(array, start - block.start, stop - block.start, copy=block is self.blocks[-1])
+            return read_rows(array, start - block.start, stop - block.start, copy=is_open)

@@ -38,7 +38,7 @@ class Cells:
         labels = labels if order is None else labels[order]
         length = ds.variables[LENGTH].values.astype(np.int64)
         if len(labels) and labels[-1] - labels[0] == len(labels) - 1:
-            return cls(np.clip(length - labels[0], 0, len(labels)), labels, order)
+            return cls(np.minimum(np.maximum(length - labels[0], 0), len(labels)), labels, order)
         return cls(np.searchsorted(labels, length, side="left").astype(np.int64), labels, order)
 
     @functools.cached_property

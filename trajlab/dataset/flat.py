@@ -163,10 +163,10 @@ def whole_source(variables: Mapping[str, xr.Variable], cells: Cells) -> tuple[So
     return found if np.array_equal(cells.counts, source.episodes.length[chosen]) else None
 
 
-def log_tiles(ds: xr.Dataset, fields: Iterable[str]) -> tuple[Source, np.ndarray, Iterator[Tile]] | None:
+def log_tiles(ds: xr.Dataset, fields: Iterable[str], cells: Cells) -> tuple[Source, np.ndarray, Iterator[Tile]] | None:
     """Return the log that all fields show whole, which of its episodes, and all of its cells as they lie; or None."""
     variables = {name: checked(ds, name) for name in fields}
-    found = whole_source(variables, Cells.of(ds))
+    found = whole_source(variables, cells)
     return None if found is None else (*found, read_blocks(*found, variables, every_cell=True))
 
 

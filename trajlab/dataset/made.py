@@ -11,6 +11,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.cell_episodes import CellEpisodes
+from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import log_tiles
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.padding_attrs import about_padding
@@ -39,7 +40,7 @@ class MadeRows:
 
         It is None where the field is not a log's and shown whole, or has fewer than `wide` numbers in a row.
         """
-        found = log_tiles(ds, [name])
+        found = log_tiles(ds, [name], Cells.of(ds))
         if found is None:
             return None
         source, chosen, tiles = found

@@ -50,7 +50,8 @@ def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successiv
     forms are read in order. Neighbours are steps whose labels differ by one.
     """
     fields = list(dict.fromkeys(fields))
-    if not len(Cells.of(ds)):
+    cells = Cells.of(ds)
+    if not len(cells):
         return
     parts = joined_parts(ds, fields)
     if parts is not None:
@@ -58,13 +59,12 @@ def iter_successive(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[Successiv
             for one in iter_successive(part, fields):
                 yield dataclasses.replace(one, batch=in_whole(one.batch, episodes), ended=episodes[one.ended])
         return
-    found = log_tiles(ds, fields)
-    yield from _in_order(ds, fields) if found is None else _in_log(*found)
+    found = log_tiles(ds, fields, cells)
+    yield from _in_order(ds, fields, cells) if found is None else _in_log(*found)
 
 
-def _in_order(ds: xr.Dataset, fields: list[str]) -> Iterator[Successive]:
+def _in_order(ds: xr.Dataset, fields: list[str], cells: Cells) -> Iterator[Successive]:
     """Yield ordered batches, each with the last transition of the one before in front."""
-    cells = Cells.of(ds)
     for batch, shared in overlapping(iter_ordered(ds, fields), cells):
         assert batch.start is not None
         last = last_places(batch, cells, len(batch.values[fields[0]]))

@@ -1,9 +1,11 @@
-"""Kernel: the smallest of values that share an index, where they mostly come in ascending order."""
+"""Kernels: the smallest of values that share an index, where they mostly come in ascending order, and first rows."""
 
 import numpy as np
 
 NEVER = np.iinfo(np.int64).max
 """Stands where no value came."""
+MAX_NUMBER = 255
+"""Rows are numbered in 8 bits."""
 
 
 def lower_to(smallest: np.ndarray, index: np.ndarray, values: np.ndarray) -> None:
@@ -23,3 +25,21 @@ def lower_to(smallest: np.ndarray, index: np.ndarray, values: np.ndarray) -> Non
         index, values = index[lower], values[lower]
         smallest[index] = values
         lower = np.flatnonzero(smallest.take(index) > values)
+
+
+def first_rows(holds: np.ndarray) -> np.ndarray:
+    """Return the first row of (row, column) bools that is True in each column, (column,), -1 where none is.
+
+    As `argmax` does, but all columns of a row at once: rows are numbered from behind in 8 bits, and the largest number
+    of those that are True is the first one.
+
+    >>> first_rows(np.array([[False, False, True], [False, True, True]]))
+    array([-1,  1,  0])
+    """
+    out = np.full(holds.shape[1], -1)
+    for start in range(0, len(holds), MAX_NUMBER):
+        strip = holds[start : start + MAX_NUMBER].view(np.uint8)
+        numbers = np.arange(len(strip), 0, -1, dtype=np.uint8)
+        best = (strip * numbers[:, np.newaxis]).max(axis=0)
+        out = np.where((best > 0) & (out < 0), start + len(strip) - best.astype(np.intp), out)
+    return out
