@@ -274,6 +274,12 @@ def test_six_names_of_sixty_letters_fit_into_a_small_figure(plot, size):
     assert len(set(labels)) == len(labels)
 
 
+def test_axes_with_no_room_at_all_are_drawn_in(ds):
+    _, ax = plt.subplots(figsize=(0.6, 0.6), layout="constrained")
+    tl.plot_survival(ds, by="env", ax=ax)
+    assert "95 % interval" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 def title_of(ax):
     """Return the text above Axes, wherever it stands."""
     title = ax.get_title() or ax.get_title(loc="right")

@@ -115,12 +115,7 @@ def write_above(
     ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], columns: int, points: float, **style: Any
 ) -> None:
     """Draw a legend between Axes and their title, where it takes nothing from the data."""
-    place: dict[str, Any] = {
-        "loc": "lower center",
-        "bbox_to_anchor": (0.5, 1.0),
-        "borderaxespad": 0.1,
-        "borderpad": 0.2,
-    }
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.1, "borderpad": 0.2}
     own: dict[str, Any] = {"frameon": False, "columnspacing": 1.0, "handlelength": 1.4, **place, **style}
     ax.legend(handles, labels, ncols=columns, fontsize=points, title_fontsize=points, **own)
     rows = -(-len(labels) // columns) + (own.get("title") is not None)
@@ -212,7 +207,7 @@ def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float, float]:
     outer = Bbox.union([box for box in tight if box is not None])
     width, height = GAPS * inner.width, GAPS * inner.height
     beside, above = outer.width - inner.width, outer.height - inner.height
-    left, high = max(width - beside, 0.0), max(height - above, 0.0) * box.height / inner.height
+    left, high = max(width - beside, 1.0), max(height - above, 1.0) * box.height / inner.height
     return 0.95 * scale * left, 0.95 * scale * high, 0.95 * scale * (left + inner.x0 - outer.x0)
 
 

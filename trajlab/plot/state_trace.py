@@ -68,7 +68,8 @@ def plot_state_trace(
     ----------
     ds, field, by, quantiles, groups, align, window, parts
         As in `state_trace`. Groups are told apart by colour, and beyond 8 by markers too; the legend gives the
-        number of episodes in each. A vertical line stands at an event, or at the last step.
+        number of episodes in each, and says in grey what is drawn of each. A vertical line stands at an event, or at
+        the last step.
     episodes : int, iterable of int or False
         How many single episodes to draw: evenly spread over all, in their order, whatever their length. Or
         their numbers (labels of `episode`), or False for none.
