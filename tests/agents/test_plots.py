@@ -46,7 +46,8 @@ def test_strips_of_groups(ds):
         assert got == trace["n"].isel(agent=agent).values.tolist()
     (legend,) = axes[0].figure.legends
     counts = ds["end_reason"].to_series().value_counts()
-    assert sorted(text.get_text() for text in legend.texts) == sorted(f"{k} ({n})" for k, n in counts.items())
+    named = [text.get_text() for text in legend.texts]
+    assert sorted(named) == sorted([*(f"{k} ({n})" for k, n in counts.items()), "mean", "10–90 %", "median"])
 
 
 def test_a_field_of_no_agent_has_one_panel(ds):

@@ -164,6 +164,22 @@ def test_no_dataset_at_all(loaded):
         validate(loaded["obs"])
 
 
+MADE_FROM = "pass the Dataset of episodes that it was made from"
+
+
+def test_a_result_in_place_of_what_it_was_made_from(loaded):
+    with pytest.raises(ValueError, match=rf"trajlab: got a result of trajlab\.action_histogram; {MADE_FROM}"):
+        tl.plot_action_histogram(tl.action_histogram(loaded))
+    with pytest.raises(TypeError, match=rf"got DataArray, a result of trajlab\.returns; {MADE_FROM}"):
+        validate(tl.returns(loaded))
+    with pytest.raises(ValueError, match=rf"dataset 1: got a result of trajlab\.state_trace; {MADE_FROM}"):
+        tl.concat([loaded, tl.state_trace(loaded, "obs")])
+
+
+def test_where_a_result_left_its_attributes_a_dataset_is_still_one(loaded):
+    validate(loaded.assign_attrs(tl.action_histogram(loaded).attrs))
+
+
 DEEP = {
     "mask": ("mask", (0, 4), True, "'mask' is not `time < length`, first at episode 0, time 4"),
     "padding of ints": ("action", (1, 2), 0, "'action' holds other values than '-2147483648' in 1 cells of padding"),

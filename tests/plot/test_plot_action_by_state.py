@@ -90,7 +90,7 @@ def test_lines_of_means():
     drawn = [line.get_ydata()[::2] for line in by_env.lines]
     np.testing.assert_allclose(drawn, tl.action_by_state(ds, "at", bins=2, by="env")["mean"].values)
     (legend,) = by_env.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["0 (3)", "1 (2)"]
+    assert [text.get_text() for text in legend.get_texts()] == ["0 (3)", "1 (2)", "mean", "± standard deviation"]
     assert legend.get_title().get_text() == "environment (n)"
 
 

@@ -94,7 +94,7 @@ def test_more_episodes_and_steps_than_pixels():
     raster = tl.action_raster(ds).load()
     want = wanted(raster, range(4))[::rows, ::steps]
     np.testing.assert_array_equal(image_of(ax), want)
-    title = " ".join(ax.get_title().split())
+    title = " ".join(ax.get_title(loc="right").split())
     assert f"action: every {rows}rd of 300 episodes" in title if rows == 3 else f"every {rows}th of 300" in title
     assert f"every {steps}" in title
     assert ax.images[0].get_extent()[2] == height * rows - 0.5

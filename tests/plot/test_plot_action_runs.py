@@ -75,7 +75,7 @@ def test_axes_given_and_keywords(ds):
     _, (one, other) = plt.subplots(1, 2)
     assert tl.plot_action_runs(ds, ax=other, cmap="magma", norm="log") is other
     assert other.collections[0].get_cmap().name == "magma"
-    assert "colour: share of runs at least so long" in " ".join(other.get_title().split())
+    assert "colour: share of runs at least so long" in " ".join(other.get_title(loc="right").split())
     assert not one.collections
     with pytest.raises(ValueError, match="ax= has 1 Axes, but there are 2 panels"):
         tl.plot_action_runs(ds, ax=one, by="env")

@@ -116,7 +116,7 @@ def test_axes_given_and_keywords(ds):
     assert tl.plot_action_transitions(ds, ax=other, cmap="magma", vmax=2) is other
     assert other.images[0].get_cmap().name == "magma"
     assert other.images[0].norm.vmax == 2
-    assert "colour: probability of the next one" in " ".join(other.get_title().split())
+    assert "colour: probability of the next one" in " ".join(other.get_title(loc="right").split())
     assert not one.images
     _, given = plt.subplots(1, 2)
     tl.plot_action_transitions(ds, ax=given, by="env", normalize=False, norm="log")

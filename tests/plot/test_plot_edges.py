@@ -4,6 +4,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 import trajlab as tl
 
@@ -227,6 +229,58 @@ def test_legends_of_long_names_neither_leave_small_axes_nor_cover_what_they_show
     tl.plot_survival(ds.assign_coords(seed=("episode", names)), by="seed", ax=ax)
     figure.canvas.draw()
     legend, axes = ax.get_legend().get_window_extent(), ax.get_window_extent()
-    assert axes.x0 <= legend.x0 < legend.x1 <= axes.x1
+    assert figure.bbox.x0 <= legend.x0 < legend.x1 <= axes.x1 + 1
     top = ax.transData.transform((0, 1))[1]  # of what is drawn: all survive the first step
-    assert axes.y0 < top <= legend.y0 < legend.y1 <= axes.y1
+    assert axes.y0 < top <= legend.y0 + 1
+    assert legend.y1 <= (title_of(ax).get_window_extent().y0 if layout else axes.y1)
+
+
+LONG = [f"{name}_the_policy_that_was_trained_with_a_large_replay_buffer_{name}" for name in "abcdef"]
+SMALL = {
+    "rates": lambda ds, ax: tl.plot_action_rates(ds, labels=LONG, ax=ax),
+    "histogram": lambda ds, ax: tl.plot_action_histogram(ds, by="policy", labels=LONG, ax=ax),
+    "trace": lambda ds, ax: tl.plot_state_trace(ds, "reward", by="policy", ax=ax),
+    "survival": lambda ds, ax: tl.plot_survival(ds, by="policy", ax=ax),
+    "outcomes": lambda ds, ax: tl.plot_outcomes(ds, by="policy", ax=ax),
+    "entropy": lambda ds, ax: tl.plot_action_entropy(ds, by="policy", ax=ax),
+    "raster": lambda ds, ax: tl.plot_action_raster(ds, labels=LONG, ax=ax),
+    "first time": lambda ds, ax: tl.plot_first_action_time(ds, labels=LONG, ax=ax),
+    "autocorrelation": lambda ds, ax: tl.plot_autocorrelation(ds, "reward", by="policy", ax=ax),
+    "saturation": lambda ds, ax: tl.plot_action_saturation(ds, "reward", low=-1.0, high=1.0, by="policy", ax=ax),
+}
+
+
+@pytest.mark.parametrize("size", [(2.0, 2.0), (3.3, 2.5)], ids=["tiny", "narrow"])
+@pytest.mark.parametrize("plot", SMALL.values(), ids=SMALL)
+def test_six_names_of_sixty_letters_fit_into_a_small_figure(plot, size):
+    rng = np.random.default_rng(0)
+    episodes = [{"action": rng.integers(0, 6, n), "reward": rng.normal(size=n)} for n in rng.integers(5, 40, 30)]
+    ds = tl.from_episodes(episodes, end_reason=["cut", *["terminated"] * 3, "truncated"] * 6)
+    ds = ds.assign_coords(policy=("episode", LONG * 5))
+    figure, ax = plt.subplots(figsize=size, layout="constrained")
+    plot(ds, ax)
+    figure.canvas.draw()
+    legend, axes = ax.get_legend(), ax.get_window_extent()
+    texts = Bbox.union([text.get_window_extent() for text in legend.get_texts()])
+    assert figure.bbox.x0 <= texts.x0 < texts.x1 <= axes.x1
+    assert title_of(ax).get_window_extent().y1 <= figure.bbox.y1
+    if texts.y1 > axes.y1:  # above what is shown, and below the title
+        assert axes.y1 <= texts.y0
+        written = title_of(ax)
+        assert texts.y1 <= written.get_window_extent().y0
+        assert written.get_window_extent().x0 >= figure.bbox.x0
+    assert axes.height > 0.15 * figure.bbox.height
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert len(set(labels)) == len(labels)
+
+
+def test_axes_with_no_room_at_all_are_drawn_in(ds):
+    _, ax = plt.subplots(figsize=(0.6, 0.6), layout="constrained")
+    tl.plot_survival(ds, by="env", ax=ax)
+    assert "95 % interval" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def title_of(ax):
+    """Return the text above Axes, wherever it stands."""
+    title = ax.get_title() or ax.get_title(loc="right")
+    return next(text for text in ax.get_children() if isinstance(text, Text) and text.get_text() == title)

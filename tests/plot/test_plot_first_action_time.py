@@ -30,7 +30,7 @@ def test_a_panel_for_each_group_and_component():
     part = ds.isel(episode=np.flatnonzero(ds["complete"].values))
     want = tl.milestones(part, {str(v): ds["pair"][:, :, 1] == v for v in range(3)})["share"]
     np.testing.assert_allclose([line.get_ydata()[:4] for line in steps_of(axes[3])], want.values)
-    assert entries(axes[0]) == ["a", "b", "c"]
+    assert entries(axes[0]) == ["a", "b", "c", "median of those"]
     assert axes[3].get_title().startswith("complete: True, pair[1]\na: ")
 
 

@@ -30,14 +30,14 @@ def test_lines_medians_and_n(ds):
     (strip,) = strips_of(ax)
     np.testing.assert_array_equal([patch.get_data().values for patch in strip.patches], want["n"].values)
     finals = [f"{name}: {want['share'].sel(event=name).values[-1]:.0%}".replace("%", " %") for name in EVENTS]
-    assert entries(ax) == finals
+    assert entries(ax) == [*finals, "median of those"]
     assert ax.get_title().startswith("milestones of 8 episodes (2 cut)")
 
 
 def test_a_single_event_has_a_line_for_each_group(ds):
     ax, want = tl.plot_milestones(ds, EVENTS["up"], by="policy"), tl.milestones(ds, EVENTS["up"], by="policy")
     np.testing.assert_array_equal([line.get_ydata() for line in steps_of(ax)], want["share"].values)
-    assert [text.split(":")[0] for text in entries(ax)] == ["a (4)", "b (4)"]
+    assert [text.split(":")[0] for text in entries(ax)] == ["a (4)", "b (4)", "median of those"]
 
 
 def test_several_events_have_a_panel_for_each_group(ds):
@@ -46,7 +46,7 @@ def test_several_events_have_a_panel_for_each_group(ds):
         drawn = [line.get_ydata() for line in steps_of(ax)]
         np.testing.assert_array_equal(drawn, want["share"].sel(policy=policy).values)
         assert ax.get_title().startswith(f"policy: {policy}\nup: ")
-    assert entries(axes[0]) == ["up", "down"]
+    assert entries(axes[0]) == ["up", "down", "median of those"]
     assert len(strips_of(axes[0])) == 2
 
 
@@ -54,7 +54,7 @@ def test_components_have_a_line_each():
     ds = tl.from_episodes(
         [{"obs": np.array([[0.0, 5.0], [3.0, 0.0]])}], dims={"obs": ["axis"]}, coords={"axis": ["x", "y"]}
     )
-    assert entries(tl.plot_milestones(ds, lambda ds: ds["obs"] > 1)) == ["x: 100 %", "y: 100 %"]
+    assert entries(tl.plot_milestones(ds, lambda ds: ds["obs"] > 1)) == ["x: 100 %", "y: 100 %", "median of those"]
 
 
 def test_axes_given_and_style(ds):
@@ -83,8 +83,9 @@ def test_too_many_lines():
         tl.plot_milestones(ds, lambda ds: ds["obs"] > 0)
 
 
-def test_the_title_explains_dots_only_where_there_are_any(ds):
-    assert "dots: half of those that do" in tl.plot_milestones(ds, EVENTS).get_title().replace("\n", " ")
+def test_the_legend_explains_dots_only_where_there_are_any(ds):
+    (legend,) = tl.plot_milestones(ds, EVENTS).figure.legends
+    assert [handle.get_marker() for handle in legend.legend_handles] == ["None", "None", "o"]
     never = tl.plot_milestones(ds, lambda ds: ds["height"] > 99)
-    assert "dots" not in never.get_title()
+    assert entries(never) == ["reached: 0 %"]
     assert not [line for line in never.lines if line.get_marker() == "o"]

@@ -44,7 +44,7 @@ def assert_same(ax, other):
 def test_panels_are_those_of_the_single_plots():
     ds = recording()
     axes = tl.plot_overview(ds, labels=ACTIONS)
-    assert titles(axes) == ["return", "episode length", "how episodes end", "action", "obs", "obs"]
+    assert titles(axes) == ["return", "episode length", "how episodes end", "action", "obs[0]", "obs[1]"]
     phases = {"by": "start_iteration", "groups": 4}
     assert_same(axes[0], tl.plot_learning_curve(ds))
     assert_same(axes[1], tl.plot_survival(ds, **phases))
@@ -79,7 +79,26 @@ def test_legend_of_the_end_reasons_takes_no_room_from_the_bars():
         -0.02,
         1.02,
     )
-    assert all(ax.get_legend() is None for ax in axes if ax is not axes[2])
+    assert [text.get_text() for text in axes[1].get_legend().get_texts()] == ["median"]
+    assert all(ax.get_legend() is None for ax in [axes[0], *axes[3:]])
+
+
+def test_panels_stand_in_line():
+    ds = recording().assign(far=lambda ds: 1e6 * ds["reward"])
+    axes = tl.plot_overview(ds, state=["far", "obs"], labels=["left", "a name longer than that"])
+    axes[0].figure.canvas.draw()
+    strips = [ax for ax in axes[0].figure.axes if ax.get_label() == "n"]
+    for column in range(3):
+        lefts = [ax.get_window_extent().x0 for ax in axes[column::3]]
+        np.testing.assert_allclose(lefts, lefts[0])
+        assert sum(abs(strip.get_window_extent().x0 - lefts[0]) < 1e-6 for strip in strips) >= 1
+
+
+def test_panels_of_named_components_say_which():
+    ds = recording(dims={"obs": ["axis"]}, coords={"axis": ["height", "speed"]})
+    axes = tl.plot_overview(ds)
+    assert titles(axes)[4:] == ["obs: height", "obs: speed"]
+    assert [ax.get_ylabel() for ax in axes[4:]] == ["height [m]", "speed [s]"]
 
 
 def test_without_phases_of_training():
@@ -97,15 +116,15 @@ def test_what_a_recording_lacks_has_no_panel():
     unended = recording(end_reason=["cut"] * 12)
     assert titles(tl.plot_overview(unended.drop_vars("obs"))) == ["return", "action"]
     pixels = tl.from_episodes([{"obs": np.zeros((3, 8, 9)), "action": np.zeros((3, 2))}])
-    assert titles(tl.plot_overview(pixels)) == ["episode length", "how episodes end", "action", "action"]
+    assert titles(tl.plot_overview(pixels)) == ["episode length", "how episodes end", "action[0]", "action[1]"]
 
 
 def test_fields_of_the_state_and_first_components():
     ds = recording().assign(far=lambda ds: (ds["obs"] > 1).any("obs_dim_0"))
     wide = tl.from_episodes([{"x": np.zeros((3, 6)), "y": np.arange(3), "reward": np.ones(3)}])
-    assert titles(tl.plot_overview(ds, state=["far", "obs"]))[4:] == ["far", "obs", "obs"]
+    assert titles(tl.plot_overview(ds, state=["far", "obs"]))[4:] == ["far", "obs[0]", "obs[1]"]
     axes = tl.plot_overview(wide, state=["y", "x"])
-    assert titles(axes)[3:] == ["y", *["x (4 of 6 components)"] * 4]
+    assert titles(axes)[3:] == ["y", "x[0] (4 of 6 components)", "x[1]", "x[2]", "x[3]"]
     assert [ax.get_ylabel() for ax in axes[4:]] == ["x[0]", "x[1]", "x[2]", "x[3]"]
 
 
@@ -120,8 +139,8 @@ def test_parts_of_an_action_and_components_of_a_reward():
     ds = tl.from_rollout(chunk, convention=tl.Convention(reward="gain"))
     axes = tl.plot_overview(ds, by="env")
     assert titles(axes) == [
-        *["return", "return", "episode length", "how episodes end"],
-        *["action.gear", "action.steer", "obs.pos", "obs.pos", "obs.speed"],
+        *["return[0]", "return[1]", "episode length", "how episodes end"],
+        *["action.gear", "action.steer", "obs.pos[0]", "obs.pos[1]", "obs.speed"],
     ]
     means = axes[1].lines[0].get_ydata()
     want = tl.returns(ds, reward="gain")[:, 1].where(ds["complete"]).groupby(ds["env"]).mean()
@@ -134,7 +153,7 @@ def test_what_there_is_no_room_for_is_named():
     parts = {f"part{i}": rng.normal(size=(9, 2, 3)) for i in range(7)}
     ds = tl.from_rollout({"obs": parts, "done": rng.random((9, 2)) < 0.3})
     axes = tl.plot_overview(ds)
-    assert titles(axes)[2:] == ["obs.part0"] * 3 + ["obs.part1 (1 of 3 components)"]
+    assert titles(axes)[2:] == [*(f"obs.part0[{i}]" for i in range(3)), "obs.part1[0] (1 of 3 components)"]
     left = axes[0].figure.get_suptitle().replace("\n", " ")
     assert left.endswith("not shown: obs.part2, obs.part3, obs.part4, obs.part5 and 1 more")
     every = [f"obs.part{i}" for i in range(7)]
@@ -156,7 +175,10 @@ def test_by_end_reason():
 def test_agents():
     ds = record(poisoned(make_world(20)))
     axes = tl.plot_overview(ds)
-    assert titles(axes)[-4:] == ["obs (4 of 6 components)"] * 4
+    assert titles(axes)[-4:] == [
+        *["obs[scout,0] (4 of 6 components)", "obs[scout,1]"],
+        *["obs[carrier,0]", "obs[carrier,1]"],
+    ]
     trace = tl.state_trace(ds, "obs")["mean"].isel(agent=1, obs_dim_0=0)
     np.testing.assert_array_equal(axes[-2].lines[0].get_ydata(), trace)
 
@@ -227,9 +249,11 @@ def test_images_and_boards_are_named_but_not_traced():
     }
     ds = tl.from_rollout(chunk)
     axes = tl.plot_overview(ds)
-    assert titles(axes) == ["episode length", "how episodes end", "obs.place", "obs.place"]
+    assert titles(axes) == ["episode length", "how episodes end", "obs.place[0]", "obs.place[1]"]
     assert axes[0].figure.get_suptitle().endswith("not shown: obs.board, obs.image")
-    assert titles(tl.plot_overview(ds, state="obs.board"))[-1] == "obs.board (3 of 9 components)"
+    assert titles(tl.plot_overview(ds, state="obs.board"))[-3:] == [
+        *["obs.board[0,0] (3 of 9 components)", "obs.board[0,1]", "obs.board[0,2]"],
+    ]
     unended = tl.from_rollout({key: value if key == "obs" else np.zeros((6, 1), bool) for key, value in chunk.items()})
     with pytest.raises(ValueError, match="no observation of numbers .* name fields to draw"):
         tl.plot_overview(unended.drop_vars("obs.place"))

@@ -31,7 +31,7 @@ def test_the_mean_and_single_episodes(ds):
 def test_groups_and_options(ds):
     ax = tl.plot_return_to_go(ds, by="complete", episodes=False, quantiles=False, linewidth=4)
     (legend,) = ax.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["False (1)", "True (2)"]
+    assert [text.get_text() for text in legend.get_texts()] == ["False (1)", "True (2)", "mean", "± standard deviation"]
     assert [line.get_linewidth() for line in ax.lines][:2] == [4, 4]
     assert ax.get_ylabel() == "return to go"
 

@@ -6,9 +6,11 @@ import pytest
 import xarray as xr
 from drawn import strip_of, strips_of
 from matplotlib.collections import FillBetweenPolyCollection, LineCollection
+from matplotlib.colors import to_rgba
 from ragged import make_dataset
 
 import trajlab as tl
+from trajlab.plot._style import neutral
 
 
 def heights(*episodes, **options):
@@ -36,9 +38,9 @@ def test_the_line_is_the_mean():
     np.testing.assert_equal(mean.get_xdata(), [0, 1, 2])
     np.testing.assert_equal(mean.get_ydata(), trace["mean"])
     np.testing.assert_equal(median.get_ydata(), trace["quantiles"].sel(quantile=0.5))
-    assert drawn_text(ax.figure) == ["mean", "10–90 %", "median"]
+    assert drawn_text(ax.figure) == ["mean", "10–90 %", "median", "2 single episodes"]
     assert ax.get_ylabel() == "height [m]"
-    assert ax.get_title() == "height: 2 episodes (1 cut)\n2 drawn singly; n: episodes alive"
+    assert ax.get_title() == "height: 2 episodes (1 cut)\nn: episodes alive"
 
 
 def test_the_band_spans_the_quantiles():
@@ -56,7 +58,7 @@ def test_without_quantiles_the_band_is_the_deviation():
     ax = tl.plot_state_trace(heights([0, 0], [10, 20]), "height", quantiles=False)
     (band,) = bands(ax)
     assert band.get_paths()[0].vertices[:, 1].max() == 20
-    assert drawn_text(ax.figure) == ["mean", "± standard deviation"]
+    assert drawn_text(ax.figure) == ["mean", "± standard deviation", "2 single episodes"]
 
 
 def test_how_many_are_alive_stands_beneath():
@@ -83,7 +85,7 @@ def test_single_episodes_are_spread_over_all_whatever_their_length():
     ds = heights(*[[float(i)] * (1 + i % 5) for i in range(101)])
     ax = tl.plot_state_trace(ds, "height", episodes=5)
     assert [segment[0, 1] for segment in singles(ax).get_segments()] == [0, 25, 50, 75, 100]
-    assert "5 drawn singly" in ax.get_title()
+    assert drawn_text(ax.figure)[-1] == "5 single episodes"
 
 
 def test_single_episodes_by_number_and_none():
@@ -92,7 +94,7 @@ def test_single_episodes_by_number_and_none():
     assert [segment[0, 1] for segment in singles(ax).get_segments()] == [2]
     ax = tl.plot_state_trace(ds, "height", episodes=False)
     assert len(singles(ax).get_segments()) == 0
-    assert "singly" not in ax.get_title()
+    assert drawn_text(ax.figure)[-1] == "median"
     with pytest.raises(KeyError) as caught:
         tl.plot_state_trace(ds, "height", episodes=[0])
     assert str(caught.value) == "no episode 0: the Dataset holds 2, numbered 1 to 2"
@@ -115,11 +117,24 @@ def test_groups_are_colours():
     colors = singles(ax).get_colors()
     np.testing.assert_allclose(colors[0][:3], first.get_color()[:3])
     np.testing.assert_allclose(colors[2][:3], second.get_color()[:3])
-    assert drawn_text(ax.figure) == ["0 (2)", "1 (1)"]
+    assert drawn_text(ax.figure) == ["0 (2)", "1 (1)", "mean", "± standard deviation", "3 single episodes"]
     assert ax.figure.legends[0].get_title().get_text() == "environment (episodes)"
-    assert ax.get_title().endswith("\nmean, ± standard deviation, 3 drawn singly; n: episodes alive")
+    assert ax.get_title().endswith("\nn: episodes alive")
     (strip,) = strips_of(ax)
     assert [steps.get_data().values.tolist() for steps in strip.patches] == [[2, 2], [1, 1]]
+
+
+def test_the_legend_of_groups_says_what_their_lines_are():
+    ax = tl.plot_state_trace(heights([1, 1], [3, 3], [9, 9], env=[0, 0, 1]), "height", by="env")
+    (legend,) = ax.figure.legends
+    grey = to_rgba(neutral(ax))
+    drawn = dict(zip(drawn_text(ax.figure), legend.legend_handles, strict=True))
+    assert [*drawn] == ["0 (2)", "1 (1)", "mean", "10–90 %", "median", "3 single episodes"]
+    styles = {name: (drawn[name].get_linestyle(), drawn[name].get_linewidth()) for name in ("mean", "median")}
+    assert styles == {"mean": ("-", 1.8), "median": ("--", 1.0)}
+    assert drawn["3 single episodes"].get_linewidth() == singles(ax).get_linewidth()[0]
+    assert {to_rgba(drawn[name].get_color()) for name in ("mean", "median", "3 single episodes")} == {grey}
+    assert drawn["10–90 %"].get_facecolor()[:3] == grey[:3]
 
 
 def test_a_panel_per_component():

@@ -31,6 +31,9 @@ def test_line_band_and_median(ds):
     (steps,) = strip_of(ax).patches
     np.testing.assert_array_equal(steps.get_data().values, want["n"].values)
     assert "6 episodes (1 cut)" in ax.get_title()
+    (legend,) = ax.figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["estimate", "95 % interval", "median 4"]
+    assert legend.legend_handles[2].get_marker() == dot.get_marker()
 
 
 def test_groups(ds):
@@ -38,7 +41,10 @@ def test_groups(ds):
     drawn = [line.get_ydata() for line in ax.lines if len(line.get_xdata()) > 1]
     np.testing.assert_array_equal(drawn, want["survival"].values)
     (legend,) = ax.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["a (3): median 2", "b (3): median 4"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        *["a (3): median 2", "b (3): median 4"],
+        *["95 % interval", "median"],
+    ]
     assert legend.get_title().get_text() == "policy (episodes)"
     assert len(strip_of(ax).patches) == 2
 
@@ -46,7 +52,9 @@ def test_groups(ds):
 def test_median_that_is_not_reached():
     ax = tl.plot_survival(recording([3, 4], ["cut", "cut"]))
     assert len(ax.lines) == 1
-    assert "median not reached" in ax.figure.legends[0].get_texts()[0].get_text()
+    (legend,) = ax.figure.legends
+    assert legend.get_texts()[2].get_text() == "median not reached"
+    assert legend.legend_handles[2].get_color() == "none"
 
 
 def test_axes_given_and_style(ds):

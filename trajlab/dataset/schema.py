@@ -63,12 +63,15 @@ def validate(ds: xr.Dataset, *, deep: bool = False) -> None:
     raise_all(find_problems(ds, deep=deep), "not a Dataset of trajlab")
 
 
-def find_problems(ds: xr.Dataset, *, deep: bool = False) -> list[str]:
+def find_problems(ds: object, *, deep: bool = False) -> list[str]:
     """Return what `validate` raises, one text for each problem."""
+    result = _result_problem(ds)
     if not isinstance(ds, xr.Dataset):
-        raise TypeError(f"expected an xarray.Dataset; got {type(ds).__name__}")
+        raise TypeError(f"expected an xarray.Dataset; got {type(ds).__name__}{', ' if result else ''}{result}")
+    if result:
+        return [f"got {result}"]  # the rest would only follow from it
     if single := _single_problem(ds):
-        return [single]  # the rest would only follow from it
+        return [single]
     problems = [
         *_attrs_problems(ds),
         *_index_problems(ds),
@@ -104,6 +107,17 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
             f"are not in this Dataset (the first is time {missing[0]}). Call it before slicing `time`"
             f"{mend if missing[0] else ''}"
         )
+
+
+def _result_problem(ds: object) -> str:
+    """Return what to say of the result of an analysis, given in place of what it was made from; else nothing."""
+    attrs = getattr(ds, "attrs", {})
+    if names.MADE_BY_ATTR not in attrs or names.SCHEMA_ATTR in attrs:
+        return ""
+    return (
+        f"a result of {attrs[names.MADE_BY_ATTR]}; pass the Dataset of episodes that it was made from. Plots take "
+        "that, too, and make the numbers that they draw"
+    )
 
 
 def _single_problem(ds: xr.Dataset) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.names import NUM_EPISODES_ATTR, TIME
-from trajlab.plot import _style, _text
+from trajlab.plot import _legend, _style, _text
 from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw_curves(
         draw_alive(strip, result[TIME].values, at_risk, len(looks) <= 1, looks)
         _label(panels, ax, strip, panels.is_left(number))
         if panels.is_bottom(number):
-            strip.set_xlabel(_text.time_label(result[TIME]))
+            _text.write_xlabel(strip, _text.time_label(result[TIME]))
     return lines
 
 
@@ -92,11 +92,16 @@ def _label(panels: _style.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib
         strip.set_ylabel("n")
 
 
-def legend_texts(names: list[str], curves: Curves) -> list[str]:
-    """Return what each line is called, with its final share where there is a single panel."""
-    if len(curves.share) > 1:
-        return names
-    return [f"{name}: {curves.final_text(0, line)}" for line, name in enumerate(names)]
+def entries(
+    panels: _style.Panels, lines: Sequence[Any], names: list[str], curves: Curves, title: str | None
+) -> _legend.Entries:
+    """Return what the legend says: each line, with its final share where there is a single panel, and the dots."""
+    handles, labels = list(lines), names
+    if len(curves.share) == 1:
+        labels = [f"{name}: {curves.final_text(0, line)}" for line, name in enumerate(names)]
+    if np.isfinite(curves.median).any():
+        handles, labels = [*handles, _legend.dot(_style.neutral(panels.axes[0]))], [*labels, "median of those"]
+    return _legend.Entries(handles, labels, title)
 
 
 def panel_notes(names: list[str], curves: Curves) -> list[str]:

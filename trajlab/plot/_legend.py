@@ -3,28 +3,40 @@
 import functools
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
 from trajlab.plot._style import Panels
-from trajlab.plot._text import plural, points_of, safe, shortened, with_units
+from trajlab.plot._text import is_narrow, is_tiny, plural, points_of, safe, shortened, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
 INSIDE_POINTS = (8, 6)
 """Size of letters in a legend inside of Axes; the smaller one where it would fill too much of them."""
+NARROW_POINTS, TINY_POINTS = (7, 8), (6, 6)
+"""Size of letters in a legend above narrow and tiny Axes, and of their labels then."""
 MAX_SHARE = 0.6
 """Part of the Axes' height that a legend inside of them may take."""
 NARROWEST = 7.0
 """A column of a legend inside of Axes is not narrower than so many letters are high, if there is another."""
-LAYOUT_POINTS = (72, 86)
-"""What a layout leaves to ticks, labels and titles beside and above small Axes."""
+WIDE_COLUMN = 10.0
+"""A column of a legend above Axes is at least so wide, if labels are that long."""
+GAPS = 1.25
+"""How many times as wide and high as Axes a layout has the place that they and their labels are in."""
 FEW_LETTERS = 7
 """No label is broken or shortened to fewer letters."""
+
+
+class Entries(NamedTuple):
+    """What a legend says: one artist and one label each, and its title."""
+
+    handles: list[Any]
+    labels: list[str]
+    title: str | None = None
 
 
 def group_labels(groups: Groups, counts: Sequence[int] | np.ndarray | None = None) -> list[str]:
@@ -58,11 +70,18 @@ def dot(color: Any, marker: str = "o", filled: bool = True, line: Any = None) ->
     return Line2D([], [], marker=marker, markersize=5, markeredgecolor=color, markerfacecolor=face, **style)
 
 
-def line(color: Any) -> Any:
-    """Return what stands for a line in a legend."""
+def line(color: Any, **style: Any) -> Any:
+    """Return what stands for a line in a legend; of groups, in grey, for the lines of that style in all colours."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], color=color, linewidth=2.0)
+    return Line2D([], [], color=color, **{"linewidth": 2.0, **style})
+
+
+def band(color: Any) -> Any:
+    """Return what stands for a band in a legend."""
+    from matplotlib.patches import Patch
+
+    return Patch(color=color, alpha=0.35, linewidth=0)
 
 
 def left_out(groups: Groups) -> list[str]:
@@ -75,13 +94,14 @@ def left_out(groups: Groups) -> list[str]:
 def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], title: str | None = None) -> None:
     """Draw a legend below the panels of a figure of our own, or at the top of the first of the Axes given.
 
-    A figure of our own grows with the rows of its legend. In Axes long labels are shortened where too little
-    would be left for the data.
+    It comes last, since it takes the room that titles and labels leave. A figure of our own grows with the rows of
+    its legend. In Axes that are too small for it, it stands above them where a layout can make room for that; else
+    long labels are shortened.
     """
     title = None if title is None else safe(title)
     labels = [" ".join(label.split()) for label in labels]
     if panels.figure is None:
-        _write_inside(panels.axes[0], handles, labels, title)
+        _write_given(panels.axes[0], handles, labels, title)
         return
     figure: Any = panels.figure
     points = points_of("legend.fontsize")
@@ -91,18 +111,35 @@ def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], 
     figure.legend(handles, texts, title=title, ncols=columns, **style)
 
 
-def _write_inside(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], title: str | None) -> None:
-    width, height = _room(ax)
+def write_above(
+    ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], columns: int, points: float, **style: Any
+) -> None:
+    """Draw a legend between Axes and their title, where it takes nothing from the data."""
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.1, "borderpad": 0.2}
+    own: dict[str, Any] = {"frameon": False, "columnspacing": 1.0, "handlelength": 1.4, **place, **style}
+    ax.legend(handles, labels, ncols=columns, fontsize=points, title_fontsize=points, **own)
+    rows = -(-len(labels) // columns) + (own.get("title") is not None)
+    size, pad = ax.title.get_fontsize(), 6 + 1.5 * points * rows
+    sides: tuple[Literal["center", "right"], ...] = ("center", "right")
+    for side in sides:
+        ax.set_title(ax.get_title(loc=side), loc=side, fontsize=size, pad=pad)
+
+
+def _write_given(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], title: str | None) -> None:
+    width, height, whole = _room(ax)
     for points in INSIDE_POINTS:
         texts, columns, rows = _arranged(labels, width / points, 3.2)
         share = (1.6 * (rows + (title is not None)) + 1.5) * points / height
         if share <= MAX_SHARE:
             break
     else:
+        if whole:
+            _write_shortened_above(ax, handles, labels, title, whole)
+            return
         rows = max(int((MAX_SHARE * height / points - 1.5) / 1.6) - (title is not None), 1)
         columns = min(-(-len(labels) // rows), max(int(width / points / NARROWEST), 1))
         rows = -(-len(labels) // columns)
-        texts = [safe(shortened(label, _letters_within(label, width / points / columns - 3.2))) for label in labels]
+        texts = _shortened(labels, width / points / columns - 3.2)
         share = min((1.6 * (rows + (title is not None)) + 1.5) * points / height, 0.85)
     style: dict[str, Any] = {"loc": "upper center", "fontsize": points, "title_fontsize": points, "frameon": False}
     legend = ax.legend(handles, texts, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
@@ -111,15 +148,75 @@ def _write_inside(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Se
     ax.set_ylim(bottom, bottom + (top - bottom) / (1 - share))
 
 
-def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float]:
-    """Return about how many points wide and high Axes are that a layout, where there is one, has yet to fit in."""
+def _write_shortened_above(
+    ax: "matplotlib.axes.Axes",
+    handles: Sequence[Any],
+    labels: Sequence[str],
+    title: str | None,
+    room: float,
+) -> None:
+    """Draw a legend above Axes, ending where they do and at most `room` points wide; those narrow get small labels."""
+    points = INSIDE_POINTS[0]
+    if is_narrow(ax):
+        points, others = TINY_POINTS if is_tiny(ax) else NARROW_POINTS
+        _make_small(ax, others)
+    room /= points
+    longest = max(map(_width, labels)) + 3.2
+    columns = int(np.clip(room // min(longest, WIDE_COLUMN), 1, len(labels)))
+    texts = _shortened(labels, room / columns - 3.2)
+    style = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "labelspacing": 0.3, "title": title}
+    write_above(ax, handles, texts, columns, points, **style)
+
+
+def _make_small(ax: "matplotlib.axes.Axes", points: float) -> None:
+    """Make the labels of Axes and their strip small."""
+    ax.yaxis.label.set(y=1.0, horizontalalignment="right")  # it may be longer than the Axes are high
+    for one in _in_same_place(ax):
+        one.tick_params(labelsize=points)
+        for axis in (one.xaxis, one.yaxis):
+            axis.label.set_fontsize(points)
+
+
+def _shortened(labels: Sequence[str], room: float) -> list[str]:
+    """Return labels without their middle where there is less room; `room` as a multiple of the letters' size."""
+    return [safe(_within(label, room)) for label in labels]
+
+
+def _within(label: str, room: float) -> str:
+    letters = _letters_within(label, room)
+    while letters > FEW_LETTERS and _width(shortened(label, letters)) > room:
+        letters -= 1
+    return shortened(label, letters)
+
+
+def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float, float]:
+    """Return about how many points wide and high Axes are, and how wide with their labels; the last 0 if fixed.
+
+    Where there is a layout they have yet to become smaller by their titles and labels.
+    """
     root: Any = ax.get_figure(root=True)
-    box = ax.get_position()
-    width, height = box.width * root.get_figwidth() * 72, box.height * root.get_figheight() * 72
-    if root.get_layout_engine() is None:
-        return 0.85 * width, 0.9 * height
-    beside, above = LAYOUT_POINTS
-    return max(min(0.85 * width, 1.25 * width - beside), 40.0), max(min(0.9 * height, 1.25 * height - above), 40.0)
+    scale = 72 / root.dpi
+    box, place = ax.get_window_extent(), ax.get_subplotspec()
+    if root.get_layout_engine() is None or place is None:
+        return 0.85 * box.width * scale, 0.9 * box.height * scale, 0.0
+    from matplotlib.transforms import Bbox
+
+    mine = _in_same_place(ax)
+    inner = Bbox.union([other.get_window_extent() for other in mine])
+    tight = [other.get_tightbbox(for_layout_only=True) for other in mine]
+    outer = Bbox.union([box for box in tight if box is not None])
+    width, height = GAPS * inner.width, GAPS * inner.height
+    beside, above = outer.width - inner.width, outer.height - inner.height
+    left, high = max(width - beside, 1.0), max(height - above, 1.0) * box.height / inner.height
+    return 0.95 * scale * left, 0.95 * scale * high, 0.95 * scale * (left + inner.x0 - outer.x0)
+
+
+def _in_same_place(ax: "matplotlib.axes.Axes") -> list["matplotlib.axes.Axes"]:
+    """Return all Axes that share the place of these in a figure: their strip, too."""
+    root: Any = ax.get_figure(root=True)
+    places = [(other, other.get_subplotspec()) for other in root.axes]
+    whole = {other: place.get_topmost_subplotspec() for other, place in places if place is not None}
+    return [other for other, place in whole.items() if place == whole[ax]]
 
 
 def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:

@@ -22,10 +22,10 @@ MAX_NAMES = 4
 """So many of the fields that are not shown are named."""
 
 
-def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, float] | None, has_legend: bool) -> None:
+def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, float] | None, kept: str | None) -> None:
     """Say above a panel what it shows and what it does not, and leave what all panels share to the page.
 
-    The y axis ends at `limits`, or else around what is drawn. A legend stays only where the panel needs one of its own.
+    The y axis ends at `limits`, or else around what is drawn. Of a legend those entries stay that begin with `kept`.
     """
     said = " ".join(" ".join(ax.get_title(loc=place) for place in ("center", "right")).split())
     _, found, note = said.partition("not shown: ")
@@ -41,23 +41,20 @@ def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, fl
         ax.autoscale(axis="y")  # which had made room for the legend
     else:
         ax.set_ylim(limits)
-    if has_legend:
-        _move_legend(ax, legend)
-    else:
-        legend.remove()
+    legend.remove()
+    entries = {text.get_text(): own for text, own in zip(legend.get_texts(), legend.legend_handles, strict=True)}
+    entries = {text: own for text, own in entries.items() if kept is not None and text.startswith(kept)}
+    if entries:
+        _write_legend(ax, [*entries.values()], [*entries])
 
 
-def _move_legend(ax: "matplotlib.axes.Axes", legend: Any) -> None:
-    """Put a legend above the panel, below its title, where it takes nothing from it."""
-    handles, texts = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
+def _write_legend(ax: "matplotlib.axes.Axes", handles: list[Any], texts: list[str]) -> None:
+    """Write a legend above the panel, below its title."""
     points, room = LEGEND_POINTS, _text.size_of(ax)[0]
     if _row_width(texts) * points > room:
         texts = [text.split(" (")[0] for text in texts]  # without counts
     columns = len(texts) if _row_width(texts) * points <= room else -(-len(texts) // 2)
-    rows = -(-len(texts) // columns)
-    style: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.97), "borderaxespad": 0.1}
-    ax.legend(handles, texts, ncols=columns, fontsize=points, frameon=False, columnspacing=1, handlelength=1.4, **style)
-    ax.set_title(ax.get_title(), fontsize=ax.title.get_fontsize(), pad=6 + 1.5 * points * rows)
+    _legend.write_above(ax, handles, texts, columns, points)
 
 
 def _row_width(texts: Sequence[str]) -> float:
@@ -71,7 +68,8 @@ def write_frame(ds: xr.Dataset, panels: _style.Panels, chosen: Groups, is_groupe
     complete, transitions = attrs[NUM_COMPLETE_ATTR], attrs[NUM_TRANSITIONS_ATTR]
     lines = [f"{_text.count_text(attrs)}, {complete:,} complete; {transitions:,} transitions"]
     if transitions:
-        lines.append("bands: 95 % intervals, of states 10–90 % of the episodes; n: episodes")
+        single = "" if is_grouped else "; thin lines: single episodes"
+        lines.append(f"bands: 95 % intervals, of states 10–90 % of the episodes{single}; n: episodes")
     if hidden:
         more = f" and {len(hidden) - MAX_NAMES} more" if len(hidden) > MAX_NAMES else ""
         lines.append(f"not shown: {', '.join(hidden[:MAX_NAMES])}{more}")

@@ -20,9 +20,10 @@ DIVERGING = "coolwarm"
 
 def draw_lines(
     panels: _style.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
-) -> list[str]:
-    """Draw lines of the mean, a band of the deviation and strips, a panel for each component; return lines of a title.
+) -> tuple[list[str], _legend.Entries]:
+    """Draw lines of the mean, a band of the deviation and strips, a panel for each component.
 
+    Return lines of a title, and what the legend says.
     Lines are level within a bin, and have gaps where a bin is empty.
     """
     from matplotlib.lines import Line2D
@@ -49,17 +50,18 @@ def draw_lines(
         draw_counts(strip, edges, arrays[N][number], groups.name is None, looks)
         _text.write_ylabel(panels, ax, labels[number])
         _grid.label_strip(panels, number, strip, result)
+    lines, drawn = [f"n: {result[N].attrs['long_name']}"], ["mean", "± standard deviation"]
     if groups.name is None:
-        _legend.write_legend(panels, handles, ["mean", "± standard deviation"])
-        return [f"n: {result[N].attrs['long_name']}"]
-    counts = arrays[N][0].sum(axis=-1)
-    _legend.write_legend(panels, handles, _legend.group_labels(groups, counts), _legend.groups_title(groups, "n"))
-    return [f"mean ± standard deviation; n: {result[N].attrs['long_name']}"]
+        return lines, _legend.Entries(handles, drawn)
+    grey, counts = _style.neutral(panels.axes[0]), arrays[N][0].sum(axis=-1)
+    handles += [_legend.line(grey), _legend.band(grey)]
+    labels = _legend.group_labels(groups, counts) + drawn
+    return lines, _legend.Entries(handles, labels, _legend.groups_title(groups, "n"))
 
 
 def draw_maps(
     panels: _style.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
-) -> list[str]:
+) -> tuple[list[str], None]:
     """Draw maps of the mean, each component in a scale of colours of its own; return lines of a title."""
     from matplotlib.collections import QuadMesh
 
@@ -81,7 +83,7 @@ def draw_maps(
         if "alpha" not in kwargs:
             _grid.fade(mesh, counts[number].T)
     _grid.label_axes(panels, result)
-    return _grid.pale_note(counts) if "alpha" not in kwargs else []
+    return _grid.pale_note(counts) if "alpha" not in kwargs else [], None
 
 
 def _scaled(ax: "matplotlib.axes.Axes", style: dict[str, Any], means: Any, firm: np.ndarray) -> dict[str, Any]:

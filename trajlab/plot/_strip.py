@@ -12,20 +12,35 @@ if TYPE_CHECKING:
     import matplotlib.axes
 
 
+LOW = 25.0
+"""A strip of fewer points has no room for two labels."""
+
+
 def split_strip(ax: "matplotlib.axes.Axes") -> "matplotlib.axes.Axes":
     """Take a strip from the bottom of the Axes, and return it as Axes that share their x axis."""
     parent: Any = ax.get_figure(root=False)
     place = ax.get_subplotspec()
     if place is not None:
-        grid = place.subgridspec(2, 1, height_ratios=[4, 1], hspace=0.0)
-        ax.set_subplotspec(grid[0])
-        strip = parent.add_subplot(grid[1], sharex=ax, label="n")
+        above, below = _two_rows(place)
+        ax.set_subplotspec(above)
+        strip = parent.add_subplot(below, sharex=ax, label="n")
     else:
         left, bottom, width, height = ax.get_position().bounds
         ax.set_position((left, bottom + 0.24 * height, width, 0.76 * height))
         strip = parent.add_axes((left, bottom, width, 0.19 * height), sharex=ax, label="n")
     ax.tick_params(labelbottom=False)
     return strip
+
+
+def _two_rows(place: Any) -> tuple[Any, Any]:
+    """Return a place in a grid in two parts: rows of the grid where it has such, so that what they hold is aligned."""
+    grid, rows, columns = place.get_gridspec(), place.rowspan, place.colspan
+    heights = grid.get_height_ratios()
+    if len(rows) == 2 and [heights[row] for row in rows] == _style.STRIP_RATIOS:
+        across = slice(columns.start, columns.stop)
+        return grid[rows.start, across], grid[rows.start + 1, across]
+    parts = place.subgridspec(2, 1, height_ratios=_style.STRIP_RATIOS, hspace=0.0)
+    return parts[0], parts[1]
 
 
 def draw_alive(
@@ -57,7 +72,8 @@ def draw_counts(
 def scale_counts(ax: "matplotlib.axes.Axes", most: int) -> None:
     """Let the y axis of a strip go from 0 to the largest count, and tick only these."""
     ax.set_ylim(0, max(most * 1.1, 1))
-    ax.set_yticks([0, most] if most else [0])
+    ticks = [0, most] if most else [0]
+    ax.set_yticks(ticks if _text.size_of(ax)[1] > LOW else ticks[-1:])
     _text.plain_numbers(ax.yaxis)
 
 

@@ -34,6 +34,8 @@ PANEL = (3.4, 2.3)
 """Inches of one of several panels."""
 SINGLE = (6.4, 4.2)
 """Inches of a figure with a single panel."""
+STRIP_RATIOS = [4, 1]
+"""Heights of the two rows that a panel has in a figure of our own: where it has a strip, the second is the strip's."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,11 +84,13 @@ def make_panels(
     columns: int | None = None,
     size: tuple[float, float] | None = None,
     share_y: bool = False,
+    laid_out: bool = True,
     mend: str = "",
 ) -> Panels:
     """Return `count` Axes: those given, or those of a new figure, which may share their y axis.
 
-    `mend` says what else can be done where another number of Axes was given.
+    `mend` says what else can be done where another number of Axes was given. A figure that is not to be `laid_out`
+    at once waits for `lay_out`.
 
     Raises
     ------
@@ -112,15 +116,21 @@ def make_panels(
     rows = -(-count // columns)
     if size is None:
         size = size_of(count, PANEL, (0.0, 0.9), columns, SINGLE)
-    figure = plt.figure(figsize=size, layout="constrained")
-    layout: Any = figure.get_layout_engine()
-    layout.set(h_pad=0.03, w_pad=0.05)
-    grid = figure.add_gridspec(rows, columns)
+    figure = plt.figure(figsize=size, layout="none")
+    if laid_out:
+        lay_out(figure)
+    grid = figure.add_gridspec(2 * rows, columns, height_ratios=STRIP_RATIOS * rows)
     axes: list[Any] = []
     for number in range(count):
         shared = axes[0] if share_y and axes else None
-        axes.append(figure.add_subplot(grid[number // columns, number % columns], sharey=shared))
+        row = 2 * (number // columns)
+        axes.append(figure.add_subplot(grid[row : row + 2, number % columns], sharey=shared))
     return Panels(axes, figure, columns)
+
+
+def lay_out(figure: "matplotlib.figure.Figure") -> None:
+    """Give a figure the layout that makes room for titles, labels and legends."""
+    figure.set_layout_engine("constrained", h_pad=0.03, w_pad=0.05)
 
 
 def select_mend(ds: xr.Dataset, field: str) -> str:

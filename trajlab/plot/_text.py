@@ -24,8 +24,10 @@ from trajlab.plot._style import Panels, neutral
 if TYPE_CHECKING:
     import matplotlib.axes
 
-NARROW = 3.0
-"""Axes of fewer inches have a smaller title."""
+NARROW, TINY = 3.0, 2.0
+"""Axes of fewer inches have a smaller title; the second a yet smaller one, that goes on above their labels."""
+SLANTED = (7, 24)
+"""Least and most letters of labels that are slanted."""
 
 
 def safe(text: str) -> str:
@@ -128,11 +130,30 @@ def write_title(panels: Panels, lines: Sequence[str], *, centered: bool = False)
         return
     root: Any = first.get_figure(root=True)
     inches = first.get_position().width * root.get_figwidth() if figure is None else figure.get_figwidth() * 0.85
-    points = points_of("axes.labelsize") * (1.0 if inches > NARROW else 0.85)
-    sideways = (
-        first.yaxis_inverted() and not centered
-    )  # long names to its left make the Axes narrow, and leave room there
+    small = figure is None and is_tiny(first)
+    points = points_of("axes.labelsize") * (1.0 if inches > NARROW else 0.7 if small else 0.85)
+    # Long names to its left make the Axes narrow, and leave room there; so do labels of small Axes.
+    goes_left = small and not _has_bar(first)
+    sideways = goes_left or (first.yaxis_inverted() and ((figure is None and is_narrow(first)) or not centered))
+    inches *= 1.15 if goes_left else 1.0
     first.set_title(_wrapped(lines, inches, points), fontsize=points, loc="right" if sideways else "center")
+    first.title.set_fontsize(points)  # wherever it stands, this is the size that is known of it
+
+
+def _has_bar(ax: "matplotlib.axes.Axes") -> bool:
+    """Say whether a colour bar stands at the right of the Axes."""
+    drawn: list[Any] = [*ax.collections, *ax.images]
+    return any(artist.colorbar is not None for artist in drawn)
+
+
+def is_narrow(ax: "matplotlib.axes.Axes") -> bool:
+    """Say whether Axes have little room for text beside what they show."""
+    return bool(_width(ax) < 72 * NARROW)
+
+
+def is_tiny(ax: "matplotlib.axes.Axes") -> bool:
+    """Say whether Axes are so small that all of their text has to be."""
+    return bool(_width(ax) < 72 * TINY)
 
 
 def write_panel_title(ax: "matplotlib.axes.Axes", lines: Sequence[str]) -> None:
@@ -152,7 +173,7 @@ def points_of(option: str) -> float:
 
 def _wrapped(lines: Sequence[str], inches: float, points: float) -> str:
     """Break lines that are longer than a width; letters are about half as wide as high."""
-    most = max(int(inches * 72 / (0.53 * points)), 12)
+    most = max(int(inches * 72 / (0.53 * points)), 15)
     return safe("\n".join(part for line in lines for part in textwrap.wrap(line, most)))
 
 
@@ -184,11 +205,12 @@ def label_ticks(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray
 def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str]:
     """Return texts for places along x in lines no longer than there is room for side by side.
 
-    Where that is for fewer than 12 letters they will be slanted: on one line, and of at most 24.
+    Where that is for fewer than 12 letters they will be slanted: on one line, of at most 24, or fewer in small Axes.
     """
-    room = int(_width(ax) / (0.62 * points_of("xtick.labelsize") * max(len(labels), 1)))
+    whole = _width(ax) / (0.62 * points_of("xtick.labelsize"))
+    room = int(whole / max(len(labels), 1))
     if room < 12:
-        return [shortened(label, 24) for label in labels]
+        return [shortened(label, int(np.clip(whole / 2.2, *SLANTED))) for label in labels]
     return ["\n".join(textwrap.wrap(label, room)) for label in labels]
 
 
@@ -271,8 +293,8 @@ def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: 
     """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
     root: Any = ax.get_figure(root=True)
     height = ax.get_position().height * root.get_figheight()
+    height *= 1.0 if height > 0.8 * TINY else 0.6  # a layout will make small Axes much smaller
     if panels.figure is not None:
-        place: Any = panels.axes[0].get_subplotspec()
-        rows = place.get_topmost_subplotspec().get_gridspec().nrows
+        rows = -(-len(panels.axes) // panels.columns)
         height = (panels.figure.get_figheight() - 1.2) / rows * share
     ax.set_ylabel(_wrapped([label], height, points_of("axes.labelsize")))

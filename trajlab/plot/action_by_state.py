@@ -92,17 +92,19 @@ def plot_action_by_state(
     size = _grid.size_of(len(names)) if is_map else None
     panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
     lines = [f"{title_of(ds, name)} by state: {_counted(result)}"]
+    entries: _legend.Entries | None = None
     if not (result[N].values.any() and chosen.size):
         for ax_ in panels.axes:
             _text.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     elif MEAN in result:
         draw = _state_means.draw_maps if is_map else _state_means.draw_lines
-        lines += draw(panels, ds, name, result, chosen, kwargs)
+        notes, entries = draw(panels, ds, name, result, chosen, kwargs)
+        lines += notes
     else:
         draw_discrete = _draw_most_frequent if is_map else _draw_shares
         areas, texts = areas_of(result)
         handles, notes = draw_discrete(panels, result, chosen, inner, areas, kwargs)
-        _legend.write_legend(panels, handles, texts, title_of(ds, name))
+        entries = _legend.Entries(handles, texts, title_of(ds, name))
         lines += notes
     lines += _text.not_shown(result.attrs, NUM_STATE_NAN_ATTR)
     if num_nan := result.attrs[NUM_NAN_ATTR]:
@@ -110,6 +112,8 @@ def plot_action_by_state(
     _panels.write_names(
         panels, names, lines + _legend.left_out(chosen), _notes(result, chosen, inner) if is_map else None
     )
+    if entries is not None:
+        _legend.write_legend(panels, *entries)
     return panels.result()
 
 

@@ -74,18 +74,27 @@ def plot_action_entropy(
     panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
     lines, has_limit = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
     title = title_of(ds, name)
-    if by is not None and lines:
-        transitions = _panels.total_along(result[N], by)
-        counts, what = _legend.member_counts(chosen, transitions)
-        is_told = window == 1 or chosen.is_per_episode  # else transitions are in several windows
-        labels = _legend.group_labels(chosen, counts if is_told else None)
-        _legend.write_legend(panels, lines, labels, _legend.groups_title(chosen, what if is_told else None))
     texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
-    if has_limit:
-        texts[-1] += "; dotted: the most that n can reach"
     texts += _text.not_shown(result.attrs)
     _panels.write_names(panels, components, texts + _legend.left_out(chosen))
+    if lines and (by is not None or has_limit):
+        handles, labels, legend_title = _entries(result, chosen, lines, window)
+        if has_limit:
+            grey = _style.neutral(panels.axes[0])
+            handles.append(_legend.line(grey if by is not None else lines[0].get_color(), linestyle=":", linewidth=1.0))
+            labels.append("most n can reach")
+        _legend.write_legend(panels, handles, labels, legend_title)
     return panels.result()
+
+
+def _entries(result: xr.Dataset, groups: Groups, lines: list[Any], window: int) -> _legend.Entries:
+    """Return what the legend says of the lines."""
+    if groups.name is None:
+        return _legend.Entries(lines, ["entropy"])
+    counts, what = _legend.member_counts(groups, _panels.total_along(result[N], groups.name))
+    is_told = window == 1 or groups.is_per_episode  # else transitions are in several windows
+    labels = _legend.group_labels(groups, counts if is_told else None)
+    return _legend.Entries(lines, labels, _legend.groups_title(groups, what if is_told else None))
 
 
 def _plot_episodes(
@@ -110,10 +119,10 @@ def _plot_episodes(
             _text.write_ylabel(panels, ax_, "entropy [bits]")
         if panels.is_bottom(number):
             _text.write_xlabel(ax_, _text.label_of(along))
-    if drawn is not None:
-        _legend.write_legend(panels, *legend_of_all(drawn))
     lines = [f"entropy of {title_of(ds, name)} within each episode: {_text.count_text(result.attrs)}"]
     _panels.write_names(panels, components, lines + _text.not_shown(result.attrs))
+    if drawn is not None:
+        _legend.write_legend(panels, *legend_of_all(drawn))
     return panels.result()
 
 
@@ -127,6 +136,7 @@ def _draw(
 ) -> tuple[list[Any], bool]:
     """Draw and label each panel; return one line per group, and whether a dotted one is seen in a panel."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
 
     looks = _style.looks_of(ds, panels, groups)
     bits, alive = (
@@ -145,7 +155,8 @@ def _draw(
             top = max(1.1 * float(np.nanmax(bits, initial=0)), 1.0)
             for curve, n, look in zip(bits[number], alive[number], looks, strict=True):
                 most = np.log2(np.maximum(n, 1), where=n > 0, out=np.full(len(n), np.nan))
-                ax.plot(time, most, color=look.color, linewidth=1.0, linestyle=":", zorder=3)
+                (limit,) = ax.plot(time, most, color=look.color, linewidth=1.0, linestyle=":", zorder=3)
+                limit.set_clip_path(Rectangle((time[0] - 1, -1), np.ptp(time) + 2, top + 1, transform=ax.transData))
                 pairs = np.stack([most[1:], most[:-1]])
                 has_limit |= bool((np.isfinite(pairs).all(axis=0) & (pairs.min(axis=0) < top)).any())
                 style = {"color": look.color, "linewidth": 1.6, "linestyle": look.linestyle, "zorder": 4}
@@ -168,4 +179,4 @@ def _label(
         _text.write_ylabel(panels, ax, "entropy [bits]")
         strip.set_ylabel("n")
     if panels.is_bottom(number):
-        strip.set_xlabel(_text.time_label(result[TIME]))
+        _text.write_xlabel(strip, _text.time_label(result[TIME]))

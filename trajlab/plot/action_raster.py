@@ -79,8 +79,9 @@ def plot_action_raster(
     panels = _style.make_panels(len(titles), ax, size=size, mend=_style.select_mend(ds, name))
     thin = thinned(ds, name, order, panels.axes[0])
     pixels = read_pixels(thin.ds, name, names)
+    entries: _legend.Entries | None = None
     if np.isfinite(pixels.image).any():
-        _draw(panels, ds, name, pixels, _extent(thin), kwargs)
+        entries = _draw(panels, ds, name, pixels, _extent(thin), kwargs)
     else:
         for ax_ in panels.axes:
             _text.write_empty(ax_)
@@ -91,6 +92,8 @@ def plot_action_raster(
     lines += ["; ".join(notes)] if notes else []
     lines += [f"not shown: {pixels.num_nan:,} NaN"] if pixels.num_nan else []
     _panels.write_names(panels, titles, lines)
+    if entries is not None:
+        _legend.write_legend(panels, *entries)
     return panels.result()
 
 
@@ -113,8 +116,8 @@ def _draw(
     pixels: Pixels,
     extent: tuple[float, float, float, float],
     kwargs: dict[str, Any],
-) -> None:
-    """Draw an image for each component, and a legend or colour bars."""
+) -> _legend.Entries | None:
+    """Draw an image for each component, and colour bars; or return what a legend says in their place."""
     from matplotlib.image import AxesImage
 
     style: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest", "origin": "upper", "extent": extent}
@@ -125,13 +128,13 @@ def _draw(
         images.append(ax.imshow(np.ma.masked_invalid(pixels.image[..., number]), **style))
         ax.grid(visible=False)
     if pixels.texts is not None:
-        _name_values(panels, images[0], pixels.texts, title_of(ds, name))
-        return
+        return _name_values(panels, images[0], pixels.texts, title_of(ds, name))
     for ax, image, units in zip(panels.axes, images, component_units(ds, name), strict=True):
         label = _text.with_units(title_of(ds, name), units)
         bar = panels.root.colorbar(image, ax=ax)
         _text.write_bar_label(panels, bar, "" if panels.figure is None else label, of_all=False)
         _text.plain_numbers(bar.ax.yaxis)
+    return None
 
 
 def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -151,19 +154,19 @@ def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[st
     )
 
 
-def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str) -> None:
-    """Name the colours of values: in a legend, or where these are many along a colour bar."""
+def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str) -> _legend.Entries | None:
+    """Return what a legend says of the colours of values, or where these are many name them along a colour bar."""
     from matplotlib.patches import Patch
 
     if len(texts) <= MAX_COLORS:
         colors = image.cmap(image.norm(np.arange(len(texts))))
-        _legend.write_legend(panels, [Patch(color=color) for color in colors], texts, title)
-        return
+        return _legend.Entries([Patch(color=color) for color in colors], texts, title)
     step = -(-len(texts) // MAX_NAMED)
     bar = panels.root.colorbar(image, ax=panels.axes, ticks=np.arange(0, len(texts), step))
     _text.write_bar_label(panels, bar, "" if panels.figure is None else title)
     bar.ax.set_yticklabels([_text.safe(_text.shortened(text, LETTERS)) for text in texts[::step]])
     bar.ax.minorticks_off()
+    return None
 
 
 def _label(panels: _style.Panels, time: xr.DataArray, key: xr.DataArray) -> None:

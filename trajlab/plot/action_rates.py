@@ -64,12 +64,12 @@ def plot_action_rates(
     result = grouped_rates(ds, name, chosen, labels)
     panels = _style.make_panels(len(names), ax, mend=_style.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
+    handles: list[Any] = []
+    areas, texts = areas_of(result)
     lines = [f"{title_of(ds, name)}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if result.attrs[NUM_TRANSITIONS_ATTR] and chosen.size:
-        areas, texts = areas_of(result)
         handles = _draw(panels, strips, result, chosen, inner_dims(ds, name), areas, kwargs)
         _label(panels, strips, result)
-        _legend.write_legend(panels, handles, texts, title_of(ds, name))
     else:
         for ax_, strip in zip(panels.axes, strips, strict=True):
             _text.write_empty(ax_)
@@ -77,6 +77,8 @@ def plot_action_rates(
         _label(panels, strips, result)
     lines += _text.not_shown(result.attrs)
     _panels.write_names(panels, names, lines + _legend.left_out(chosen))
+    if handles:
+        _legend.write_legend(panels, handles, texts, title_of(ds, name))
     return panels.result()
 
 
@@ -110,4 +112,4 @@ def _label(panels: _style.Panels, strips: Sequence["matplotlib.axes.Axes"], resu
             _text.write_ylabel(panels, ax, "share of transitions")
             strip.set_ylabel("n")
         if panels.is_bottom(number):
-            strip.set_xlabel(_text.time_label(result[TIME]))
+            _text.write_xlabel(strip, _text.time_label(result[TIME]))

@@ -81,13 +81,13 @@ def plot_action_saturation(
         handles = _draw(ax_, titles if by is None else _legend.group_labels(chosen, totals), shares, kwargs)
         what = None if counts is None else "transitions"
         _label(panels, number, title_of(ds, name) if by is None else _legend.groups_title(chosen, what))
+    _panels.write_names(panels, titles, _title_lines(title_of(ds, name), result, chosen))
     if handles:
         texts = {key: key for key in handles} | {CLIPPED: f"other than {result.attrs.get('executed')}"}
         if counts is not None and panels.figure is not None and len(titles) == 1:  # Axes given are narrow
             total = counts.sum(axis=tuple(range(counts.ndim - 1)))
             texts |= {side: f"{side} ({number:,})" for side, number in zip(SIDES, total, strict=True)}
         _legend.write_legend(panels, [*handles.values()], [texts[key] for key in handles])
-    _panels.write_names(panels, titles, _title_lines(title_of(ds, name), result, chosen))
     return panels.result()
 
 

@@ -127,6 +127,6 @@ def _label(
         _text.write_ylabel(panels, ax, titles[number] if len(titles) > 1 else "autocorrelation")
         strip.set_ylabel("n")
         if panels.is_bottom(number):
-            strip.set_xlabel(_text.label_of(result[LAG]))
+            _text.write_xlabel(strip, _text.label_of(result[LAG]))
     lines = [f"autocorrelation of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     _text.write_title(panels, lines + _legend.left_out(chosen))

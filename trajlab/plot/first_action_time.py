@@ -13,7 +13,7 @@ from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.names import LABEL, MEDIAN, NUM_REACHED, SHARE, TIME, VALUE, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._incidence import Curves, draw_curves, legend_texts, panel_notes
+from trajlab.plot._incidence import Curves, draw_curves, entries, panel_notes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -72,18 +72,17 @@ def plot_first_action_time(
     curves = Curves(share, at_risk, _panels.by_panel(drawn[MEDIAN], chosen, inner, (VALUE,)))
     lines = draw_curves(panels, result, curves, _style.looks_of_kinds(panels.axes[0], len(actions)), kwargs)
     title = title_of(ds, name)
-    if lines:
-        _legend.write_legend(panels, lines, legend_texts(actions, curves), title)
     texts = [
         f"first time of each {title}: {_text.count_text(result.attrs)}",
         "n: episodes at risk",
     ]
-    texts[-1] += "; dots: half of those that do" if np.isfinite(curves.median).any() else ""
     if len(actions) < total:
         texts.append(f"{len(actions)} of {total:,} values, those that most episodes have")
     texts += _text.not_shown(attrs)
     notes = panel_notes(actions if lines else [], curves)
     _panels.write_names(panels, titles, texts + _text.unseen_starts(result.attrs) + _legend.left_out(chosen), notes)
+    if lines:
+        _legend.write_legend(panels, *entries(panels, lines, actions, curves, title))
     return panels.result()
 
 

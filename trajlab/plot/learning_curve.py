@@ -100,9 +100,9 @@ def plot_learning_curve(
             handles = _draw(ax_, places, {key: curve[places.which, number] for key, curve in curves.items()}, kwargs)
         else:
             _text.write_empty(ax_, "no complete episodes" if counts[LEFT_OUT].any() else "no episodes")
+    _text.write_title(panels, _title_lines(result, cluster, incomplete) + _legend.left_out(chosen))
     if handles:
         _legend.write_legend(panels, handles, [NAMES[statistic], f"{100 * confidence:g} % interval"][: len(handles)])
-    _text.write_title(panels, _title_lines(result, cluster, incomplete) + _legend.left_out(chosen))
     return panels.result()
 
 

@@ -14,7 +14,7 @@ from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
 from trajlab.names import EPISODE, EVENT, MEDIAN, SHARE, START_SEEN, TIME, N
 from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._incidence import Curves, draw_curves, legend_texts, panel_notes
+from trajlab.plot._incidence import Curves, draw_curves, entries, panel_notes
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -77,17 +77,16 @@ def plot_milestones(
     lines = draw_curves(panels, result, curves, looks, kwargs)
     if by_group:
         names = _legend.group_labels(chosen, _members(ds, chosen))
-    if lines:
-        title = _legend.groups_title(chosen, "episodes") if by_group else None
-        _legend.write_legend(panels, lines, legend_texts(names, curves), title)
     what = f"{text}, of" if is_single and text != "condition" else "milestones of"
     texts = [
         f"{what} {_text.count_text(result.attrs)}",
         "reached by each step; n: episodes at risk",
     ]
-    texts[-1] += "; dots: half of those that do" if np.isfinite(curves.median).any() else ""
     texts += _text.unseen_starts(result.attrs) + _legend.left_out(chosen)
     _panels.write_names(panels, titles, texts, panel_notes(names if lines else [], curves))
+    if lines:
+        title = _legend.groups_title(chosen, "episodes") if by_group else None
+        _legend.write_legend(panels, *entries(panels, lines, names, curves, title))
     return panels.result()
 
 

@@ -9,6 +9,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
 from trajlab.names import COUNT, END_REASON, SHARE, START_ITERATION
 from trajlab.plot import _legend, _style, _text
+from trajlab.plot._areas import scale_shares
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
@@ -59,17 +60,19 @@ def plot_outcomes(
     reasons = [str(reason) for reason in result[END_REASON].values]
     draw_bars(strip, places, count.sum(axis=1))
     places.finish(strip, chosen)
+    total = count.sum(axis=0)
     ax_.set_ylim(0, 1)
+    handles: list[Any] = []
     if count.any():
         bars = _draw(ax_, places, reasons, share, kwargs)
-        total = count.sum(axis=0)
-        texts = [f"{reason} ({number:,})" for reason, number in zip(reasons, total, strict=True) if number]
         handles = [bar for bar, number in zip(bars, total, strict=True) if number]
-        _legend.write_legend(panels, handles, texts)
         _label(panels, result)
     else:
         _text.write_empty(ax_)
     _text.write_title(panels, [f"how {_text.count_text(result.attrs)} ended", *_legend.left_out(chosen)])
+    if handles:
+        texts = [f"{reason} ({number:,})" for reason, number in zip(reasons, total, strict=True) if number]
+        _legend.write_legend(panels, handles, texts)
     return ax_
 
 
@@ -92,6 +95,5 @@ def _draw(
 
 def _label(panels: _style.Panels, result: xr.Dataset) -> None:
     (ax,) = panels.axes
-    ax.set_yticks(np.linspace(0, 1, 5))
-    _text.plain_shares(ax.yaxis)
+    scale_shares(panels, ax)
     _text.write_ylabel(panels, ax, result[SHARE].attrs["long_name"])

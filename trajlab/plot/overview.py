@@ -22,6 +22,7 @@ from trajlab.names import (
     CUT,
     END_REASON,
     EPISODE,
+    MEDIAN,
     RETURN,
     ROLE_ATTR,
     START_ITERATION,
@@ -54,21 +55,26 @@ class _Part:
     ----------
     title : str
         What they show.
-    count : int
-        How many they are.
+    names : list of str
+        What stands above each of them; none where there is no room for any.
     draw : callable
         Draws them into a list of Axes.
-    has_legend : bool
-        Whether they need one of their own, beside that of the page.
+    legend : str or None
+        How the entries begin that they need in a legend of their own, beside that of the page; None for none.
     limits : pair of float or None
         Ends of the y axis; None for those of what is drawn.
     """
 
     title: str
-    count: int
+    names: Sequence[str]
     draw: Callable[[list[Any]], Any]
-    has_legend: bool = False
+    legend: str | None = None
     limits: tuple[float, float] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many panels they are."""
+        return len(self.names)
 
 
 def plot_overview(
@@ -137,20 +143,20 @@ def plot_overview(
     count = max(sum(part.count for part in parts), 1)
     _check_parts(ds, parts, count)
     columns = min(columns, count)
-    panels = _style.make_panels(count, None, columns=columns, size=_style.size_of(count, PANEL, (0.0, 0.8), columns))
+    size = _style.size_of(count, PANEL, (0.0, 0.8), columns)
+    panels = _style.make_panels(count, None, columns=columns, size=size, laid_out=False)
     rest = panels.axes
     for part in parts:
         mine, rest = rest[: part.count], rest[part.count :]
         if mine:
             part.draw(mine)
-        for ax in mine:
-            finish_panel(ax, part.title, part.limits, part.has_legend)
+        for ax, title in zip(mine, part.names, strict=True):
+            finish_panel(ax, title, part.limits, part.legend)
     if not parts:
         _text.write_empty(panels.axes[0])
     write_frame(ds, panels, chosen, bool(told), [part.title for part in parts if not part.count])
-    out = np.empty(count, object)
-    out[:] = panels.axes
-    return out
+    _style.lay_out(panels.root)
+    return np.array([panels.result()], object).ravel()
 
 
 def _has_many_numbers(ds: xr.Dataset, by: str) -> bool:
@@ -229,43 +235,45 @@ def _parts(
     if not ds.sizes[EPISODE]:
         return
     for name in _fields_of_role(ds, "reward")[:1]:
-        part, count = _first_components(ds, name, MAX_SHOWN)
+        part = _first_components(ds, name, MAX_SHOWN)
         if RETURN not in part.variables:
             part = part.assign_coords({RETURN: returns(part, reward=name)})
-        yield _Part(_title(ds, name, count, "return"), count, functools.partial(_draw_curve, part, along))
+        yield _Part("return", _names(ds, part, name, "return"), functools.partial(_draw_curve, part, along))
     if (ds[END_REASON].values != CUT).any():
-        yield _Part("episode length", 1, functools.partial(_draw_lengths, ds, told), limits=(-0.02, 1.02))
-        yield _Part("how episodes end", 1, lambda axes: plot_outcomes(ds, by=along, ax=axes), True, limits=(0, 1))
+        lengths, ends = "episode length", "how episodes end"
+        yield _Part(lengths, [lengths], functools.partial(_draw_lengths, ds, told), MEDIAN, (-0.02, 1.02))
+        yield _Part(ends, [ends], lambda axes: plot_outcomes(ds, by=along, ax=axes), "", (0, 1))
     actions = _shared_out(ds, _fields_of_role(ds, "action"))
     is_binned = {name: discrete_kind(ds, name) is None for name, _ in actions}
     for name, most in actions:
-        part, count = _first_components(ds, name, most)
+        part, title = _first_components(ds, name, most), title_of(ds, name)
         takes_labels = not is_binned[name] or all(is_binned.values())  # where all are, the histogram refuses them
         options = told | ({"bins": BINS} if is_binned[name] else {}) | ({"labels": labels} if takes_labels else {})
-        yield _Part(_title(ds, name, count), count, functools.partial(_draw_actions, part, name, options))
+        yield _Part(title, _names(ds, part, name, title)[:most], functools.partial(_draw_actions, part, name, options))
     for name, most in state:
-        part, count = _first_components(ds, name, most)
+        part, title = _first_components(ds, name, most), title_of(ds, name)
         options = told | ({"episodes": False} if told else {})
-        yield _Part(_title(ds, name, count), count, functools.partial(_draw_state, part, name, options))
+        yield _Part(title, _names(ds, part, name, title)[:most], functools.partial(_draw_state, part, name, options))
 
 
-def _first_components(ds: xr.Dataset, name: str, most: int) -> tuple[xr.Dataset, int]:
-    """Return the Dataset with the first components of a field only, at most so many, and how many these are."""
+def _first_components(ds: xr.Dataset, name: str, most: int) -> xr.Dataset:
+    """Return the Dataset with the first components of a field only, at most so many, or all where it is none."""
     if not most:
-        return ds, 0
+        return ds
     kept: dict[Any, slice] = {}
     for dim in reversed(ds[name].dims[2:]):
         kept[dim] = slice(0, min(ds.sizes[dim], most))
         most //= max(kept[dim].stop, 1)
-    part = ds.isel(kept)
-    return part, component_count(part.variables[name])
+    return ds.isel(kept)
 
 
-def _title(ds: xr.Dataset, name: str, count: int, what: str | None = None) -> str:
-    """Return `what`, or what a field is called, and how many of its components are shown where others are not."""
-    total = component_count(ds.variables[name])
-    title = title_of(ds, name) if what is None else what
-    return title if count in (0, total) else f"{title} ({count} of {total} components)"
+def _names(ds: xr.Dataset, part: xr.Dataset, name: str, title: str) -> list[str]:
+    """Return what the components in `part` are called, ``"obs[0]"`` or ``"obs: angle"``, and how many there are."""
+    total, labels = component_count(ds.variables[name]), _text.component_titles(part, name)
+    if total == 1:
+        return [title]
+    names = [f"{title}{own[len(name) :]}" if own.startswith(name) else f"{title}: {own}" for own in labels]
+    return names if len(names) == total else [f"{names[0]} ({len(names)} of {total} components)", *names[1:]]
 
 
 def _draw_lengths(ds: xr.Dataset, told: dict[str, Any], axes: list[Any]) -> None:

@@ -84,6 +84,7 @@ def plot_path(
     panels = _style.make_panels(1, ax)
     (ax_,) = panels.axes
     lines = [f"paths of {_which(ds, which)}"]
+    marks: dict[str, Any] = {}
     if len(points.time):
         bar = _draw_lines(ax_, points, color if shade is None else TIME, kwargs)
         if bar is not None:
@@ -94,13 +95,15 @@ def plot_path(
                 _text.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()
         _set_scale(ax_, place, points)
-        _draw_marks(panels, points, part)
+        marks = _draw_marks(ax_, points, part)
         lines += _left_out(part, place, points)
     else:
         _text.write_empty(ax_)
     _text.write_xlabel(ax_, _text.with_units(place[0].title, place[0].units))
     _text.write_ylabel(panels, ax_, _text.with_units(place[1].title, place[1].units))
     _text.write_title(panels, lines, centered=True)
+    if marks:
+        _legend.write_legend(panels, [*marks.values()], [*marks])
     return ax_
 
 
@@ -180,21 +183,20 @@ def _cut(places: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> list[np.n
     return [places[start : stop + 2] for start, stop in zip(starts, stops, strict=True)]
 
 
-def _draw_marks(panels: _style.Panels, points: Points, part: xr.Dataset) -> None:
-    """Mark where paths start and end, and say in a legend what the marks mean."""
-    (ax,) = panels.axes
+def _draw_marks(ax: "matplotlib.axes.Axes", points: Points, part: xr.Dataset) -> dict[str, Any]:
+    """Mark where paths start and end; return an artist for each entry of the legend."""
     ink = "0.95" if _style.is_dark(ax) else "0.1"
     size = float(np.clip(30 / np.sqrt(part.sizes[EPISODE]), 2.5, 7))
-    handles, texts = [], []
+    handles: dict[str, Any] = {}
     for name, mine in points.marks(part).items():
         if mine.any():
             face = ax.get_facecolor() if name == START else ink
             style: dict[str, Any] = {"markerfacecolor": face, "markeredgecolor": ink, "markersize": size, "zorder": 4}
             style |= {"markeredgewidth": size / 3, "markersize": size + 1} if name == CUT else {}
-            handles += ax.plot(*points.places[mine].T, linestyle="none", marker=MARKERS[name], **style)
-            texts.append(f"{name} ({mine.sum():,})")
-    if handles:
-        _legend.write_legend(panels, handles, texts)
+            (handles[f"{name} ({mine.sum():,})"],) = ax.plot(
+                *points.places[mine].T, linestyle="none", marker=MARKERS[name], **style
+            )
+    return handles
 
 
 def _set_scale(ax: "matplotlib.axes.Axes", place: Sequence[Component], points: Points) -> None:

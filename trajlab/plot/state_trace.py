@@ -68,7 +68,8 @@ def plot_state_trace(
     ----------
     ds, field, by, quantiles, groups, align, window, parts
         As in `state_trace`. Groups are told apart by colour, and beyond 8 by markers too; the legend gives the
-        number of episodes in each. A vertical line stands at an event, or at the last step.
+        number of episodes in each, and says in grey what is drawn of each. A vertical line stands at an event, or at
+        the last step.
     episodes : int, iterable of int or False
         How many single episodes to draw: evenly spread over all, in their order, whatever their length. Or
         their numbers (labels of `episode`), or False for none.
@@ -113,9 +114,9 @@ def plot_state_trace(
         mine = {key: array[number] for key, array in arrays.items()}
         handles = _draw(ax_, result, alignment, mine, looks, kwargs)
         draw_alive(strips[number], alignment.labels, mine[N], by is None, looks, alignment.width)
-    drawn = [key for key in handles if not key.startswith("group ")] if by is not None else []
-    _label(ds, name, panels, strips, result, alignment, chosen, len(singles), titles, drawn)
-    _name_drawn(panels, result, chosen, handles)
+    _label(ds, name, panels, strips, result, alignment, chosen, titles)
+    if handles:
+        _legend.write_legend(panels, *_entries(panels.axes[0], result, chosen, handles, len(singles)))
     return panels.result()
 
 
@@ -190,11 +191,9 @@ def _label(
     result: xr.Dataset,
     alignment: Alignment,
     chosen: Groups,
-    num_singles: int,
     titles: Sequence[str],
-    drawn: Sequence[str],
 ) -> None:
-    """Name the axes and write the title, which says what is `drawn` where the legend names groups."""
+    """Name the axes and write the title."""
     title = title_of(ds, name)
     units = component_units(ds, name)
     axis = result[alignment.dim]
@@ -204,11 +203,8 @@ def _label(
         _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.is_bottom(number):
-            strip.set_xlabel(label_x)
-    what = sorted(drawn, key=lambda key: key != "mean")
-    singly = [f"{num_singles} drawn singly"] if num_singles else []
-    alive = f"n: {result['n'].attrs['long_name']}"
-    lines = [f"{title}: {_text.count_text(result.attrs)}", "; ".join([", ".join([*what, *singly]), alive]).lstrip("; ")]
+            _text.write_xlabel(strip, label_x)
+    lines = [f"{title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     _text.write_title(panels, lines + _left_out(result) + _legend.left_out(chosen))
 
 
@@ -219,11 +215,24 @@ def _left_out(result: xr.Dataset) -> list[str]:
     return [f"not shown: {number:,} {why}"] if number else []
 
 
-def _name_drawn(panels: _style.Panels, result: xr.Dataset, chosen: Groups, handles: dict[str, Any]) -> None:
+def _entries(
+    ax: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups, handles: dict[str, Any], num_singles: int
+) -> _legend.Entries:
+    """Return what the legend says: the groups, and what is drawn of each; in grey where groups differ in colour."""
+    grey = _style.neutral(ax)
     groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
-    if chosen.name is not None and groups:
-        counts, what = _legend.member_counts(chosen, _panels.total_along(result[N], chosen.name))
-        _legend.write_legend(panels, groups, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
-    elif handles:
-        order = sorted(handles, key=lambda key: key != "mean")
-        _legend.write_legend(panels, [handles[key] for key in order], order)
+    drawn = {key: handles[key] for key in sorted(handles, key=lambda key: key != "mean")}
+    singles = {_text.plural(num_singles, "single episode"): _legend.line(grey, linewidth=0.6)} if num_singles else {}
+    if chosen.name is None:
+        return _legend.Entries([*drawn.values(), *singles.values()], [*drawn, *singles])
+    from matplotlib.lines import Line2D
+
+    drawn = {
+        key: _legend.line(grey, linestyle=artist.get_linestyle(), linewidth=artist.get_linewidth())
+        if isinstance(artist, Line2D)
+        else _legend.band(grey)
+        for key, artist in drawn.items()
+    } | singles
+    counts, what = _legend.member_counts(chosen, _panels.total_along(result[N], chosen.name))
+    labels = [*_legend.group_labels(chosen, counts), *drawn]
+    return _legend.Entries([*groups, *drawn.values()], labels, _legend.groups_title(chosen, what))

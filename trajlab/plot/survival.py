@@ -61,14 +61,16 @@ def plot_survival(
     ax_.set_ylim(-0.02, 1.02)
     looks = _style.looks_of(ds, panels, chosen)
     time, lead = result[TIME].values, (chosen.size, result.sizes[TIME])
+    lines: list[Any] = []
     if result.attrs[NUM_EPISODES_ATTR] and chosen.size:
         curves = {key: result[key].values.reshape(lead) for key in (SURVIVAL, LOWER, UPPER)}
         lines = _draw(ax_, time, curves, result[MEDIAN].values.reshape(chosen.size), looks, kwargs)
-        _write_legend(panels, chosen, lines, result, confidence)
     else:
         _text.write_empty(ax_)
     draw_alive(strip, time, result[N].values.reshape(lead), by is None, looks)
     _label(panels, strip, result, chosen)
+    if lines:
+        _legend.write_legend(panels, *_entries(panels, chosen, lines, result, confidence))
     return ax_
 
 
@@ -94,17 +96,23 @@ def _draw(
     return lines
 
 
-def _write_legend(
+def _entries(
     panels: _style.Panels, chosen: Groups, lines: Sequence[Any], result: xr.Dataset, confidence: float
-) -> None:
-    """Name the groups, with the number of their episodes and their median, or else what is drawn."""
-    medians = [_median_text(value) for value in result[MEDIAN].values.reshape(-1)]
+) -> _legend.Entries:
+    """Return what the legend says: groups, with the number of their episodes and their median; and what is drawn."""
+    medians = result[MEDIAN].values.reshape(-1)
+    interval = f"{100 * confidence:g} % interval"
     if chosen.name is None:
-        _legend.write_legend(panels, lines, [f"estimate, {100 * confidence:g} % interval; {medians[0]}"])
-        return
+        color = lines[0].get_color()
+        mark = _legend.dot(color) if np.isfinite(medians[0]) else _legend.line("none")
+        return _legend.Entries([lines[0], _legend.band(color), mark], ["estimate", interval, _median_text(medians[0])])
     labels = _legend.group_labels(chosen, result[N].isel({TIME: 0}).values)
-    texts = [f"{label}: {median}" for label, median in zip(labels, medians, strict=True)]
-    _legend.write_legend(panels, lines, texts, _legend.groups_title(chosen, "episodes"))
+    if panels.figure is not None:  # Axes given are narrow
+        labels = [f"{label}: {_median_text(value)}" for label, value in zip(labels, medians, strict=True)]
+    grey = _style.neutral(panels.axes[0])
+    drawn = {interval: _legend.band(grey)} | ({MEDIAN: _legend.dot(grey)} if np.isfinite(medians).any() else {})
+    title = _legend.groups_title(chosen, "episodes")
+    return _legend.Entries([*lines, *drawn.values()], [*labels, *drawn], title)
 
 
 def _median_text(value: float) -> str:
@@ -117,6 +125,6 @@ def _label(panels: _style.Panels, strip: "matplotlib.axes.Axes", result: xr.Data
         ax.set_yticks(np.linspace(0, 1, 6 if panels.figure is not None else 3))  # a legend may stand above the highest
     _text.write_ylabel(panels, ax, "share of episodes still alive")
     strip.set_ylabel("n")
-    strip.set_xlabel(_text.label_of(result[TIME]))
+    _text.write_xlabel(strip, _text.label_of(result[TIME]))
     lines = [f"survival of {_text.count_text(result.attrs)}", "n: episodes at risk"]
     _text.write_title(panels, lines + _text.unseen_starts(result.attrs) + _legend.left_out(chosen))
