@@ -76,7 +76,9 @@ class RunFinder:
         if present is not None:
             begins[:, 1:] |= present[:, 1:] != present[:, :-1]
         first = np.flatnonzero(begins)
-        length = np.diff(first, append=codes.size)
+        length = np.empty_like(first)
+        np.subtract(first[1:], first[:-1], out=length[:-1])
+        length[-1] = codes.size - first[-1]
         of_first = None if group is None else group.reshape(-1)[first]
         is_open = np.zeros(len(first), bool)
         for cells in opens:
@@ -87,7 +89,7 @@ class RunFinder:
             is_open[at_first[self._kept.opened]] = True
             if of_first is not None:
                 of_first[at_first] = self._kept.group
-        code = codes.reshape(-1)[first]
+        code = codes.reshape(-1).take(first)
         if present is not None:
             is_none = ~present.reshape(-1)[first]
             length[is_none], is_open[is_none] = 0, False
