@@ -91,6 +91,10 @@ def autocorrelation(
         When `max_lag` is negative, `groups` does not fit, or a dim of the field has a name that the result uses
         itself.
 
+    Notes
+    -----
+    Episodes of groups by episode are summed in as many threads as there are processors, at most eight.
+
     References
     ----------
     Box, Jenkins, Reinsel & Ljung, "Time Series Analysis", 5th edition (2015), section 2.1, there with one mean and

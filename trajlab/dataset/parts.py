@@ -40,28 +40,29 @@ def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np
     order = np.argsort(cells.counts, kind="stable") if can_move else np.arange(len(cells.counts))
     width = sum(variable.dtype.itemsize * component_count(variable) for variable in fields)
     step = 1 if can_move else max((stored_chunk(variable) for variable in fields), default=1)
-    at_once = _fields_at_once(ds, cells, order) if can_move and few_fields else {}
+    in_order = ds.isel({EPISODE: as_slice(order)})
+    at_once = _fields_at_once(in_order) if can_move and few_fields else {}
     for start, stop in padded_ranges(cells.counts[order], max(MAX_BYTES // max(width, 1), 1), step):
         episodes = order[start:stop]
         longest = int(cells.counts[episodes].max(initial=0))
         times = slice(0, longest) if cells.order is None else cells.order[:longest]
-        part = ds.isel({EPISODE: as_slice(episodes), TIME: times})
+        part = in_order.isel({EPISODE: slice(start, stop), TIME: times})
         of_part = {name: variable[start:stop, :longest] for name, variable in at_once.items()}
         coords = {name: of_part.pop(name) for name in list(of_part) if name in ds.coords}
         yield episodes, part.assign(of_part).assign_coords(coords)
 
 
-def _fields_at_once(ds: xr.Dataset, cells: Cells, order: np.ndarray) -> dict[Hashable, xr.Variable]:
-    """Return the fields of a log, their episodes in some order, each to be read whole when some of it is first read.
+def _fields_at_once(ds: xr.Dataset) -> dict[Hashable, xr.Variable]:
+    """Return the fields of a log, each to be read whole when some of it is first read.
 
     Else each part would be gathered from all over the log, cell by cell, as it is of fields of more than `MAX_AT_ONCE`.
     """
     found: dict[Hashable, xr.Variable] = {}
-    sorted_ds = ds.isel({EPISODE: order})
-    for name, variable in sorted_ds.variables.items():
+    cells = Cells.of(ds)
+    for name, variable in ds.variables.items():
         size = len(cells) * variable.dtype.itemsize * component_count(variable) if is_per_transition(variable) else 0
         if 0 < size <= MAX_AT_ONCE and rows_of_log(ds, [name], cells) is not None:
-            array = FlatWhenRead(variable, cells.counts[order], functools.partial(_read, sorted_ds, name))
+            array = FlatWhenRead(variable, cells.counts, functools.partial(_read, ds, name))
             found[name] = lazy_variable([str(dim) for dim in variable.dims], array, variable.attrs)
     return found
 
