@@ -96,7 +96,7 @@ def test_variable_width_strings_pass(loaded):
 BROKEN = {
     "schema missing": (lambda ds: ds.drop_attrs(deep=False), r"attrs\['trajlab_schema'\] is missing"),
     "schema newer": (lambda ds: ds.assign_attrs(trajlab_schema=2), "is 2; this version of trajlab reads schema 1"),
-    "one episode": (lambda ds: ds.isel(episode=2), r"single episode.*ds\.sel\(episode=\[2\]\).*\.episode\(ds, 2\)"),
+    "one episode": (lambda ds: ds.isel(episode=1), r"single episode.*ds\.sel\(episode=\[1\]\).*\.episode\(ds, 1\)"),
     "one step": (lambda ds: ds.isel(time=1), r"single step was selected.*ds\.sel\(time=\[1\]\)"),
     "no dims": (lambda ds: xr.Dataset(attrs=ds.attrs), "the dim 'episode' is missing"),
     "no labels": (lambda ds: ds.drop_vars("time"), "the dim 'time' has no labels"),
@@ -160,8 +160,17 @@ def test_a_plain_concat_is_recognised(make):
 
 
 def test_no_dataset_at_all(loaded):
-    with pytest.raises(TypeError, match="DataArray"):
+    with pytest.raises(TypeError, match=r"as Recorder\.to_dataset\(\) makes it; got DataArray"):
         validate(loaded["obs"])
+
+
+def test_views_in_place_of_the_dataset(loaded):
+    with pytest.raises(ValueError, match=r"got transitions.*that they were made from$"):
+        validate(tl.transitions(loaded))
+    with pytest.raises(ValueError, match=r"ds\.sel\(episode=\[1\]\)$"):
+        validate(tl.episode(loaded, 1))
+    with pytest.raises(ValueError, match=r"or take trajlab\.episode\(ds, 1\), which has no padding$"):
+        validate(loaded.sel(episode=1))
 
 
 MADE_FROM = "pass the Dataset of episodes that it was made from"
@@ -311,7 +320,7 @@ def test_the_name_goes_before_the_role(loaded):
     ("name", "message"),
     [
         ("acton", "no field 'acton'. Did you mean 'action'\\? There are: 'obs', 'action'"),
-        ("length", r"it is a variable over \(episode\), not over \(episode, time, \.\.\.\)"),
+        ("length", r"no field 'length': it is a variable over \(episode\), not over \(episode, time, \.\.\.\)"),
         ("final_obs", r"over \(episode, axis\)"),
         ("mask", r"over \(episode, time\)"),
     ],
@@ -323,7 +332,7 @@ def test_no_such_field(ds, name, message):
 
 def test_several_fields_of_one_role(loaded):
     loaded = loaded.rename(obs="obs.a").assign({"obs.b": loaded["obs"]})
-    with pytest.raises(KeyError, match=r"name one instead of 'obs'.*'obs.a', 'obs.b'"):
+    with pytest.raises(KeyError, match=r"name one instead of 'obs'\. There are: 'obs.a', 'obs.b'"):
         resolve_field(loaded, "obs")
 
 

@@ -31,7 +31,7 @@ def test_a_panel_for_each_group_and_component():
     want = tl.milestones(part, {str(v): ds["pair"][:, :, 1] == v for v in range(3)})["share"]
     np.testing.assert_allclose([line.get_ydata()[:4] for line in steps_of(axes[3])], want.values)
     assert entries(axes[0]) == ["a", "b", "c", "median of those"]
-    assert axes[3].get_title().startswith("complete: True, pair[1]\na: ")
+    assert axes[3].get_title().startswith("complete: True, pair[1]\na:\u00a0")
 
 
 def test_of_many_actions_those_most_taken():

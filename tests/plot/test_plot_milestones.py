@@ -45,7 +45,7 @@ def test_several_events_have_a_panel_for_each_group(ds):
     for ax, policy in zip(axes, "ab", strict=True):
         drawn = [line.get_ydata() for line in steps_of(ax)]
         np.testing.assert_array_equal(drawn, want["share"].sel(policy=policy).values)
-        assert ax.get_title().startswith(f"policy: {policy}\nup: ")
+        assert ax.get_title().startswith(f"policy: {policy}\nup:\u00a0")
     assert entries(axes[0]) == ["up", "down", "median of those"]
     assert len(strips_of(axes[0])) == 2
 

@@ -67,12 +67,13 @@ def action_histogram(
     by : str, optional
         What to group by: a coordinate over `episode` (``"start_iteration"``, ``"end_reason"``, ``"run"``), a
         discrete variable over transitions (``"iteration"``), ranges of steps (``"time"``), or the early, middle and
-        late third of each complete episode (``"phase"``). More than 8 distinct numbers are cut into 4 ranges
-        with about as many episodes (transitions, for the latter) each. ``"run"`` names kinds: each run is a group,
-        however many there are and also where the labels are numbers; named ones in the order of `concat`.
+        late third of each complete episode (``"phase"``; the middle of a step decides). More than 8 distinct
+        numbers are cut into 4 ranges with about as many episodes (transitions, for the latter) each. ``"run"`` names
+        kinds: each run is a group, however many there are and also where the labels are numbers; named ones in the
+        order of `concat`.
     bins : int or sequence of float, optional
-        Number of bins over the range of finite values, 50 for continuous fields, or their edges. With it,
-        integers are binned, too.
+        Number of bins over the range of finite values, 50 for continuous fields, or their edges: the same for all
+        components. With it, integers are binned, too.
     labels : sequence or mapping, optional
         Names of the actions 0, 1, ..., or a mapping from each value to its name: the result then has all of
         them, seen or not.

@@ -38,7 +38,8 @@ def state_histogram(
         What the distribution drifts over: ``"time"``, ``"iteration"``, or whatever `action_histogram` takes as `by`.
     bins : int or sequence of float, optional
         As in `action_histogram`: 50 by default, and a value for each integer, bool or text. Integers that span more
-        than 1,024 come in bins, too, at most 50 that each span equally many.
+        than 1,024 come in bins, too, at most 50 that each span equally many. All components have the same bins: where
+        their ranges differ, select one first.
     groups : int, sequence or mapping, optional
         As in `action_histogram`, but that by default each number is a group where there are up to 40, and more are cut
         into 40 ranges of about equal weight: so that each has as many transitions, or episodes, as the next.

@@ -118,13 +118,19 @@ def resolve_field(ds: xr.Dataset, name: Any) -> str:
         if len(filling) == 1:
             return filling[0]
         if filling:
-            raise unknown_name(f"single field for the role {ROLES[name]!r}: name one instead of", name, filling)
+            several = ", ".join(map(repr, filling))
+            raise FriendlyKeyError(
+                f"several fields fill the role {ROLES[name]!r}: name one instead of {name!r}. There are: {several}."
+            )
         if marked:
             which = f"{', '.join(map(repr, marked))}: renamed, or computed from it; name the field that is meant"
             raise unknown_name(f"field of the role {ROLES[name]!r} as recorded (there is {which})", name, known)
     if name in ds.variables:
         dims = ", ".join(map(str, ds.variables[name].dims))
-        raise unknown_name(f"field (it is a variable over ({dims}), not over (episode, time, ...))", name, known)
+        raise FriendlyKeyError(
+            f"no field {name!r}: it is a variable over ({dims}), not over (episode, time, ...). There are: "
+            f"{', '.join(map(repr, known))}."
+        )
     _refuse_component(ds, name)
     raise unknown_name("field", name, known)
 

@@ -67,11 +67,14 @@ def find_problems(ds: object, *, deep: bool = False) -> list[str]:
     """Return what `validate` raises, one text for each problem."""
     result = _result_problem(ds)
     if not isinstance(ds, xr.Dataset):
-        raise TypeError(f"expected an xarray.Dataset; got {type(ds).__name__}{', ' if result else ''}{result}")
+        raise TypeError(
+            f"expected an xarray.Dataset of episodes, as Recorder.to_dataset() makes it; got {type(ds).__name__}"
+            f"{', ' if result else ''}{result}"
+        )
     if result:
         return [f"got {result}"]  # the rest would only follow from it
-    if single := _single_problem(ds):
-        return [single]
+    if other := _single_problem(ds) or _transitions_problem(ds):
+        return [other]
     problems = [
         *_attrs_problems(ds),
         *_index_problems(ds),
@@ -122,15 +125,23 @@ def _result_problem(ds: object) -> str:
 
 def _single_problem(ds: xr.Dataset) -> str | None:
     """Return the problem of a Dataset from which one episode or one step was taken."""
-    for dim, view in ((names.EPISODE, "trajlab.episode(ds, {})"), (names.TIME, "")):
+    for dim in (names.EPISODE, names.TIME):
         if dim not in ds.dims and dim in ds.coords and ds.variables[dim].ndim == 0:
             label = ds.variables[dim].values.item()
-            also = f", or take {view.format(label)}, which has no padding" if view else ""
+            is_padded = dim == names.EPISODE and names.MASK in ds.coords and not ds.coords[names.MASK].values.all()
+            also = f", or take trajlab.episode(ds, {label}), which has no padding" if is_padded else ""
             return (
                 f"a single {'episode' if dim == names.EPISODE else 'step'} was selected, so the dim {dim!r} is "
                 f"gone. Keep it with a list, ds.sel({dim}=[{label}]){also}"
             )
     return None
+
+
+def _transitions_problem(ds: xr.Dataset) -> str | None:
+    """Return the problem of what `transitions` made, in which episodes are gone."""
+    if names.TRANSITION not in ds.dims or names.EPISODE in ds.dims:
+        return None
+    return "got transitions, one after the other; pass the Dataset of episodes that they were made from"
 
 
 def _attrs_problems(ds: xr.Dataset) -> list[str]:

@@ -109,4 +109,4 @@ def panel_notes(names: list[str], curves: Curves) -> list[str]:
     if not 0 < len(names) <= 4:
         return ["" for _ in curves.share]
     finals = [[curves.final_text(panel, line) for line in range(len(names))] for panel in range(len(curves.share))]
-    return [", ".join(f"{name}: {final}" for name, final in zip(names, of, strict=True)) for of in finals]
+    return [", ".join(f"{name}:\u00a0{final}" for name, final in zip(names, of, strict=True)) for of in finals]

@@ -42,9 +42,10 @@ def plot_state_histogram(
 ) -> "matplotlib.axes.Axes | np.ndarray":
     """Draw `state_histogram` as a heat map: a column for each range, its colour the share of each bin.
 
-    One panel per component, all in one scale of colours, and beneath each how many transitions a column has. Colours go
-    by the square root of the share, so that rare values are seen beside frequent ones. Columns of numbers stand where
-    the numbers do and reach to halfway between ranges. One without a value has no colour.
+    One panel per component, all with the same bins and in one scale of colours, and beneath each how many transitions a
+    column has. Where the components' ranges differ, draw one at a time, as in ``ds.isel(obs_dim_0=[2])``. Colours go by
+    the square root of the share, so that rare values are seen beside frequent ones. Columns of numbers stand where the
+    numbers do and reach to halfway between ranges. One without a value has no colour.
 
     Parameters
     ----------

@@ -187,6 +187,13 @@ def test_a_misspelt_by():
         make_groups(make_dataset([1]), "start_iteraton")
 
 
+def test_a_component_is_no_variable_to_group_by():
+    with pytest.raises(
+        KeyError, match=r"by='obs\[0\]' is a component of a field.*Make one of it first, as in ds\.assign"
+    ):
+        make_groups(make_dataset([1]), "obs[0]")
+
+
 def test_by_with_other_dims_is_refused():
     with pytest.raises(ValueError, match="by='obs' has dims"):
         make_groups(make_dataset([1]), "obs")

@@ -8,9 +8,9 @@ from trajlab.analysis.grouping.steps import PHASE
 from trajlab.analysis.kernels.counting import ValueCounter
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.dataset.alive_rows import AliveRows
-from trajlab.dataset.fields import as_text
+from trajlab.dataset.fields import as_text, field_names
 from trajlab.dataset.flat import FlatBatch, iter_flat
-from trajlab.errors import unknown_name
+from trajlab.errors import FriendlyKeyError, unknown_name
 from trajlab.names import EPISODE, ITERATION, RESULT_NAMES, TIME
 
 
@@ -18,6 +18,11 @@ def check_by(ds: xr.Dataset, by: str) -> None:
     """Raise unless `by` is something to group by."""
     known = [str(n) for n, v in ds.variables.items() if v.dims == (EPISODE,)] + [ITERATION, TIME, PHASE]
     if by not in ds.variables:
+        if by.partition("[")[0] in field_names(ds):
+            raise FriendlyKeyError(
+                f"by={by!r} is a component of a field, not a variable. Make one of it first, as in "
+                "ds.assign(near=(ds['obs'].isel(obs_dim_0=0) < 1).where(ds.mask, False))"
+            )
         raise unknown_name("coordinate to group by", by, known)
     if by in RESULT_NAMES:
         raise ValueError(f"by={by!r} is a name that the result uses itself; rename it first: ds.rename({by}='my_{by}')")
