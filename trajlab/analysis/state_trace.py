@@ -189,7 +189,8 @@ def _trace(
     for batch in alignment.batches(ds, [name, *groups.fields, *alive.needed]):
         index, rows = _alive_rows(place_of(batch, groups, alignment), batch.values[name], batch, alive)
         if index.min(initial=0) < 0:
-            index, rows = index[index >= 0], rows[index >= 0]
+            kept = np.flatnonzero(index >= 0)
+            index, rows = index.take(kept), rows.take(kept, axis=0)
         moments.add(index, rows)
         if packer is not None:
             packer.add(index, rows)
