@@ -39,8 +39,7 @@ REDUCTIONS: dict[str, Analysis] = {
     "state_trace, mean": lambda ds: tl.state_trace(ds, "reward", quantiles=False),
     "state_trace, to the end": lambda ds: tl.state_trace(ds, "reward", align="end", quantiles=False),
     "state_trace, fraction": lambda ds: tl.state_trace(ds, "reward", align="fraction", quantiles=False),
-    "state_trace, from an event": lambda ds: tl.state_trace(ds, "reward", align="done", quantiles=False),
-    "state_trace, of windows": lambda ds: tl.state_trace(_windows(ds), "reward", quantiles=False),
+    "state_trace, from an event": lambda ds: tl.state_trace(ds, "reward", align=ds["length"] // 2, quantiles=False),
     "event_times, by a function": lambda ds: tl.event_times(ds, lambda ds: ds["reward"] > 0.99),
     "state_histogram": lambda ds: tl.state_histogram(ds, "reward"),
     "occupancy": lambda ds: tl.occupancy(ds, "obs[0]", "obs[1]"),
@@ -55,10 +54,6 @@ REDUCTIONS: dict[str, Analysis] = {
     "outliers": lambda ds: tl.outliers(ds),
 }
 SORTING: dict[str, Analysis] = {"state_trace, quantiles": lambda ds: tl.state_trace(ds, "reward")}
-
-
-def _windows(ds: xr.Dataset) -> xr.Dataset:
-    return tl.align(ds, "done", window=(20, 20))
 
 
 def analyses(quick: bool) -> list[Row]:

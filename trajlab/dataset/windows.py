@@ -10,7 +10,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count, padding_of
 from trajlab.dataset.flat import MAX_BYTES, FlatBatch
 from trajlab.dataset.joined import read_points
-from trajlab.dataset.lazy import Inner, LazyArray
+from trajlab.dataset.lazy import Inner, LazyArray, lazy_base
 from trajlab.names import EPISODE, LAG, MASK, TIME
 
 
@@ -48,6 +48,10 @@ class Windows:
 
     def mask(self) -> np.ndarray:
         """Return where a transition is, (window, lag)."""
+        labels = self.cells.labels
+        if len(labels) and not self.cells.has_gaps:
+            first = (labels[0] - self.origin)[:, np.newaxis]
+            return (self.lags >= first) & (self.lags < first + self.cells.counts[self.episodes, np.newaxis])
         shape = (len(self.episodes), len(self.lags))
         window, lag = (index.ravel() for index in np.indices(shape))
         return self.locate(window, lag)[1].reshape(shape)
@@ -67,6 +71,8 @@ class WindowArray(LazyArray):
         position, there = self.windows.locate(window, lag)
         points = self.windows.episodes[window[there]], position[there]
         found = read_points(self.variable, points, inner)
+        if len(found) == len(window):
+            return found
         out = np.full((len(window), *found.shape[1:]), padding_of(self.variable), self.dtype)
         out[there] = found
         return out
@@ -81,9 +87,17 @@ def iter_windows(ds: xr.Dataset, fields: Iterable[str]) -> Iterator[FlatBatch]:
     for start in range(0, ds.sizes[EPISODE], step):
         mask = ds.variables[MASK][start : start + step].values
         window, lag = np.nonzero(mask)
-        values = {name: variable[start : start + step].values[mask] for name, variable in variables.items()}
+        values = {name: _read(variable, start, mask, (window, lag)) for name, variable in variables.items()}
         if len(window):
             yield _batch(values, window + start, lag)
+
+
+def _read(variable: xr.Variable, start: int, mask: np.ndarray, there: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Return what a variable has where a mask of windows from `start` on says so; `there` is where that is."""
+    if lazy_base(variable) is None:
+        return variable[start : start + len(mask)].values[mask]
+    window, lag = there
+    return read_points(variable, (window + start, lag), (slice(None),) * (variable.ndim - 2))
 
 
 def _batch(values: dict[str, np.ndarray], episode: np.ndarray, lag: np.ndarray) -> FlatBatch:
