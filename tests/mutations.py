@@ -352,7 +352,7 @@ MUTATIONS = [
     Mutation(
         "a refused chunk leaves its marks out",
         "marks are used up by a chunk that is refused",
-        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = self._counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
+        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(", "            self._counters = self._counters._replace(marks=())\n            leaves = session.fit.leaves_of("),
         f"{INTERRUPT} -k refused",
     ),
     Mutation(

@@ -78,7 +78,7 @@ class Recording:
                 mask = step_mask(envs, plan)
             elif envs is not None:
                 part = chosen = env_columns(envs, plan.layout.num_envs, "envs")
-            leaves = session.fit.leaves_of(sources)
+            leaves = session.fit.leaves_of(sources, "step" if is_step else "chunk")
             if is_mask and isinstance(envs, np.ndarray) and not any(map(is_spread, leaves)):
                 chosen = np.flatnonzero(envs)
             length, signature = session.fit.check(
