@@ -115,7 +115,7 @@ REACHED = "reached"
 CENSORED = "censored"
 AUTOCORRELATION = "autocorrelation"
 SIDE = "side"
-SIDES = ("low", "inside", "high")
+SIDES = LOW, INSIDE, HIGH = "low", "inside", "high"
 CLIPPED = "clipped"
 MEAN_DIFFERENCE = "mean_difference"
 NUM_REACHED = "num_reached"
@@ -189,6 +189,12 @@ NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 SORT_ATTR = "sort"
 WINDOW_ATTR = "window"
+TOLERANCE_ATTR = "tolerance"
+EXECUTED_ATTR = "executed"
+LOW_ATTR, HIGH_ATTR = LOW, HIGH
+"""Bounds: attributes of a result, and of a field whose space tells them."""
+SPACE_SIZE_ATTR, SPACE_START_ATTR = "n", "start"
+"""How many whole numbers a field's space has, and the first of them."""
 
 
 def units_name(dim: str) -> str:

@@ -10,7 +10,20 @@ from trajlab.analysis.bounds import PerComponent
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.names import CLIPPED, COUNT, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
+from trajlab.names import (
+    CLIPPED,
+    COUNT,
+    EXECUTED_ATTR,
+    HIGH,
+    HIGH_ATTR,
+    LOW,
+    LOW_ATTR,
+    NUM_TRANSITIONS_ATTR,
+    SHARE,
+    SIDE,
+    SIDES,
+    TOLERANCE_ATTR,
+)
 from trajlab.plot import _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
@@ -18,7 +31,7 @@ if TYPE_CHECKING:
 
 WIDTH = 0.8
 """Of a bar, where the next one is 1 apart."""
-COLORS = {"low": 0, "high": 5, CLIPPED: 2}
+COLORS = {LOW: 0, HIGH: 5, CLIPPED: 2}
 """Which colours of the cycle bars have; those of what is inside are grey."""
 
 
@@ -161,9 +174,9 @@ def _label(panels: _style.Panels, number: int, label: str) -> None:
 
 def _title_lines(title: str, result: xr.Dataset, chosen: Groups) -> list[str]:
     """Return what is drawn, between which bounds, of how many transitions."""
-    low, high, tolerance = (result.attrs.get(key) for key in ("low", "high", "tolerance"))
+    low, high, tolerance = (result.attrs.get(key) for key in (LOW_ATTR, HIGH_ATTR, TOLERANCE_ATTR))
     bounds = f"its bounds {low:g} and {high:g}" if isinstance(low, float) and isinstance(high, float) else "its bounds"
-    what = f"{title} at {bounds}" if COUNT in result else f"{title} other than {result.attrs['executed']}"
+    what = f"{title} at {bounds}" if COUNT in result else f"{title} other than {result.attrs[EXECUTED_ATTR]}"
     lines = [
         what + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
         f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}",
