@@ -9,8 +9,9 @@ import numpy as np
 
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
-from trajlab.plot._style import Panels
-from trajlab.plot._text import is_narrow, is_tiny, plural, points_of, safe, shortened, with_units
+from trajlab.plot._figure import Panels
+from trajlab.plot._labels import is_narrow, is_tiny, points_of
+from trajlab.plot._text import plural, safe, shortened, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -13,7 +13,7 @@ from trajlab.dataset.fields import field_names
 from trajlab.dataset.schema import validate
 from trajlab.errors import whole_number
 from trajlab.names import END_REASON, EPISODE, START_ITERATION, START_ROW
-from trajlab.plot import _style, _text
+from trajlab.plot import _figure, _labels, _style
 from trajlab.plot._overview_parts import Part, overview_parts
 from trajlab.plot._page import finish_panel, write_frame
 
@@ -90,8 +90,8 @@ def plot_overview(
     count = max(sum(part.count for part in parts), 1)
     _check_parts(ds, parts, count)
     columns = min(columns, count)
-    size = _style.size_of(count, PANEL, (0.0, 0.8), columns)
-    panels = _style.make_panels(count, None, columns=columns, size=size, laid_out=False)
+    size = _figure.figure_size(count, PANEL, (0.0, 0.8), columns)
+    panels = _figure.make_panels(count, None, columns=columns, size=size, laid_out=False)
     rest = panels.axes
     for part in parts:
         mine, rest = rest[: part.count], rest[part.count :]
@@ -100,9 +100,9 @@ def plot_overview(
         for ax, title in zip(mine, part.names, strict=True):
             finish_panel(ax, title, part.limits, part.legend)
     if not parts:
-        _text.write_empty(panels.axes[0])
+        _labels.write_empty(panels.axes[0])
     write_frame(ds, panels, chosen, bool(told), [part.title for part in parts if not part.count])
-    _style.lay_out(panels.root)
+    _figure.lay_out(panels.root)
     return np.array([panels.result()], object).ravel()
 
 
@@ -126,8 +126,8 @@ def _check_parts(ds: xr.Dataset, parts: Sequence[Part], count: int) -> None:
             "plot_overview: no reward, no action, no observation of numbers and no episode that ended; name fields to "
             f"draw: state={field_names(ds)[:2]!r}"
         )
-    if count > _style.MAX_PANELS:
+    if count > _figure.MAX_PANELS:
         raise ValueError(
-            f"plot_overview: there would be {count} panels; at most {_style.MAX_PANELS} are drawn. Name fewer fields "
+            f"plot_overview: there would be {count} panels; at most {_figure.MAX_PANELS} are drawn. Name fewer fields "
             "in state="
         )

@@ -34,7 +34,7 @@ from trajlab.names import (
     TIME,
     N,
 )
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 from trajlab.plot._single_episodes import single_lines
 from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
 
@@ -97,13 +97,13 @@ def plot_state_trace(
     """
     ds, name = traced_field(ds, field, by)
     titles = _text.component_titles(as_steps(ds), name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
     chosen = trace_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     singles = chosen_places(ds[EPISODE].values, 0 if episodes is False else episodes)
     result = grouped_trace(ds, name, chosen, quantiles, alignment).assign_attrs(attrs)
-    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, mend=_figure.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, chosen, alignment, inner_dims(ds, name))
     looks = _style.looks_of(ds, panels, chosen)
@@ -142,7 +142,7 @@ def _draw(
 ) -> dict[str, Any]:
     """Draw one component, arrays (group, place, ...); return an artist for each entry of the legend."""
     if not result.attrs[NUM_TRANSITIONS_ATTR]:
-        _text.write_empty(ax)
+        _labels.write_empty(ax)
         return {}
     from matplotlib.lines import Line2D
 
@@ -186,7 +186,7 @@ def _band_name(result: xr.Dataset, pair: int) -> str:
 def _label(
     ds: xr.Dataset,
     name: str,
-    panels: _style.Panels,
+    panels: _figure.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
     result: xr.Dataset,
     alignment: Alignment,
@@ -200,12 +200,12 @@ def _label(
     label_x = _text.time_label(axis) if alignment.dim == TIME else _text.safe(_text.label_of(axis))
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
-        _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
+        _labels.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.is_bottom(number):
-            _text.write_xlabel(strip, label_x)
+            _labels.write_xlabel(strip, label_x)
     lines = [f"{title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
-    _text.write_title(panels, lines + _left_out(result) + _legend.left_out(chosen))
+    _labels.write_title(panels, lines + _left_out(result) + _legend.left_out(chosen))
 
 
 def _left_out(result: xr.Dataset) -> list[str]:
