@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.events.conditions import Conditions
+from trajlab.analysis.events.first_times import FirstTimes, find_first
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones

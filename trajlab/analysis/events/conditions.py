@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.discrete import as_discrete, discrete_kind
-from trajlab.analysis.first_hits import Hits, all_hits, first_hits
+from trajlab.analysis.events.first_hits import Hits, all_hits, first_hits
 from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
