@@ -101,7 +101,9 @@ def test_names_of_actions():
 def test_names_are_not_shortened_to_the_same():
     labels = [f"turn the {side} wheel until it touches the kerb" for side in ("left", "right")]
     ax = tl.plot_action_transitions(recording([0, 1]), labels=labels)
-    assert [text.get_text() for text in ax.get_yticklabels()] == labels
+    texts = [text.get_text() for text in ax.get_yticklabels()]
+    assert ["left" in texts[0], "right" in texts[1]] == [True, True]
+    assert max(map(len, texts)) <= 24
 
 
 def test_many_actions_have_some_ticks_and_no_numbers():

@@ -8,6 +8,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 import trajlab as tl
+from trajlab.plot import _text
 
 
 @pytest.fixture
@@ -284,3 +285,47 @@ def title_of(ax):
     """Return the text above Axes, wherever it stands."""
     title = ax.get_title() or ax.get_title(loc="right")
     return next(text for text in ax.get_children() if isinstance(text, Text) and text.get_text() == title)
+
+
+ALIKE = [f"action number {number} with a rather long descriptive name" for number in range(5)]
+
+
+@pytest.mark.parametrize("name", ["action_ngrams", "action_transitions", "action_runs"])
+def test_long_names_of_actions_leave_room_for_each_group(name):
+    """They differ in the middle only, where labels are cut first."""
+    rng = np.random.default_rng(0)
+    teams = [f"experiment group {number % 6} with a name of about sixty letters, more or less" for number in range(12)]
+    ds = tl.from_episodes([{"action": rng.integers(0, 5, 30)} for _ in teams])
+    ds = ds.assign_coords(team=("episode", teams))
+    axes = np.ravel(getattr(tl, f"plot_{name}")(ds, labels=ALIKE, by="team"))
+    figure = axes[0].figure
+    figure.draw_without_rendering()
+    for ax in axes[:6]:
+        assert ax.get_window_extent().width > 0.1 * figure.bbox.width
+    names = [ax.get_yticklabels() for ax in axes[:6:3]]
+    assert len({text.get_text() for text in names[0]}) >= 5
+    for ax in axes[:6]:
+        boxes = [text.get_window_extent() for text in ax.get_yticklabels() if text.get_visible() and text.get_text()]
+        others = [other.get_window_extent() for other in axes[:6] if other is not ax]
+        assert not any(box.overlaps(other) for box in boxes for other in others)
+
+
+@pytest.mark.parametrize(
+    ("labels", "most", "want"),
+    [
+        (["left", "right"], 5, ["left", "right"]),
+        (["a long name", "another one"], 6, ["a…name", "a… one"]),
+        (["one and the same"] * 2, 7, ["on…same"] * 2),
+        (ALIKE, 6, [f"…{number}…" for number in range(5)]),
+        (["group 1 of three (12)", "group 2 of three (12)"], 9, ["…1… (12)", "…2… (12)"]),
+        (["left", "left and up", "left and down"], 5, None),
+        (["$x$" * 9, "$x$" * 8], 4, None),
+    ],
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_names_that_are_cut_stay_different(labels, most, want, ends):
+    got = _text.told_apart(labels, most, ends=ends)
+    assert len(set(got)) == len(set(labels))
+    assert all(len(short) <= max(len(label), most) for short, label in zip(got, labels, strict=True))
+    if want is not None and ends:
+        assert got == want

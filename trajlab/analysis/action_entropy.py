@@ -180,10 +180,11 @@ def _within_episodes(rows: CodedRows) -> tuple[np.ndarray, np.ndarray, int]:
             numbers += np.arange(components) * width
         counter.add(numbers, present)
     numbers, counts = counter.result()
-    place = numbers // width
-    n = np.bincount(place, counts, minlength=size * components)
-    share = counts / n[place]
-    bits = np.bincount(place, -share * np.log2(share), minlength=len(n))
+    del counter  # it holds a table, and what follows is as large
+    numbers //= width
+    n = np.bincount(numbers, counts, minlength=size * components)
+    share = counts / n[numbers]
+    bits = np.bincount(numbers, -share * np.log2(share), minlength=len(n))
     return np.where(n > 0, bits, np.nan), n.astype(np.int64), num_nan
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trajlab.plot._figure import Panels
 from trajlab.plot._style import neutral
-from trajlab.plot._text import safe, shortened
+from trajlab.plot._text import safe, shortened, told_apart
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -112,7 +112,7 @@ def broken_labels(ax: "matplotlib.axes.Axes", labels: Sequence[str]) -> list[str
     whole = _width(ax) / (0.62 * points_of("xtick.labelsize"))
     room = int(whole / max(len(labels), 1))
     if room < 12:
-        return [shortened(label, int(np.clip(whole / 2.2, *SLANTED))) for label in labels]
+        return told_apart(labels, int(np.clip(whole / 2.2, *SLANTED)))
     return ["\n".join(textwrap.wrap(label, room)) for label in labels]
 
 

@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
 from trajlab.plot._figure import Panels
 from trajlab.plot._labels import is_narrow, is_tiny, points_of
-from trajlab.plot._text import plural, safe, shortened, with_units
+from trajlab.plot._text import plural, safe, told_apart, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -180,14 +180,13 @@ def _make_small(ax: "matplotlib.axes.Axes", points: float) -> None:
 
 def _shortened(labels: Sequence[str], room: float) -> list[str]:
     """Return labels without their middle where there is less room; `room` as a multiple of the letters' size."""
-    return [safe(_within(label, room)) for label in labels]
-
-
-def _within(label: str, room: float) -> str:
-    letters = _letters_within(label, room)
-    while letters > FEW_LETTERS and _width(shortened(label, letters)) > room:
+    too_long = [_letters_within(label, room) for label in labels if _width(label) > room]
+    letters = min(too_long, default=max(map(len, labels)))
+    texts = told_apart(labels, letters)
+    while letters > FEW_LETTERS and max(map(_width, texts)) > room:
         letters -= 1
-    return shortened(label, letters)
+        texts = told_apart(labels, letters)
+    return [safe(text) for text in texts]
 
 
 def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float, float]:

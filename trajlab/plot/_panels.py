@@ -95,5 +95,4 @@ def value_texts(ax: "matplotlib.axes.Axes", variable: xr.DataArray) -> list[str]
     """Return what each value is called, shortened where it would take too much room beside the Axes."""
     names = [str(value) for value in variable[LABEL if LABEL in variable.coords else VALUE].values]
     room = _labels.size_of(ax)[0] / (0.62 * _labels.points_of("ytick.labelsize"))
-    short = [_text.shortened(name, int(np.clip(room / 2, *LETTERS))) for name in names]
-    return short if len(set(short)) == len(set(names)) else names
+    return _text.told_apart(names, int(np.clip(room / 2, *LETTERS)))

@@ -1,6 +1,8 @@
-"""What the texts of all plots say."""
+"""The texts of all plots, before they are written anywhere."""
 
-from collections.abc import Mapping
+import itertools
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -112,3 +114,48 @@ def shortened(label: str, most: int) -> str:
         return label
     tail = most * 2 // 3
     return f"{label[: most - tail - 1]}…{label[-tail:]}"
+
+
+def told_apart(labels: Sequence[str], most: int, *, ends: bool = True) -> list[str]:
+    """Return labels of at most so many letters, or of as many as it takes to tell apart those that differ.
+
+    They lose their middle, or their ends where `ends` is False; and where that leaves the same of two of them, what all
+    begin and end with. A count behind a label, as in ``"ppo (12)"``, stays, and does not tell labels apart.
+
+    >>> told_apart(["the seed number 1 of all (5)", "the seed number 2 of all (7)"], 9)
+    ['…1… (5)', '…2… (7)']
+    """
+    if all(len(label) <= most for label in labels):
+        return list(labels)
+    stems, counts = zip(*(_without_count(label) for label in labels), strict=True)
+    first = _in_common(stems)
+    last = _in_common([stem[first:][::-1] for stem in stems])
+
+    def core(stem: str, letters: int) -> str:
+        text = _headed(stem[first : len(stem) - last], letters - (first > 0) - (last > 0))
+        return f"{'…' if first else ''}{text}{'…' if last and not text.endswith('…') else ''}"
+
+    ways = (shortened, _headed, core) if ends else (_headed, shortened, core)
+    for letters in itertools.count(most):
+        for way in ways:
+            texts = [way(stem, max(letters - len(count), 3)) for stem, count in zip(stems, counts, strict=True)]
+            if len(set(texts)) == len(set(stems)):
+                return [f"{text}{count}" for text, count in zip(texts, counts, strict=True)]
+    raise AssertionError("whole labels are told apart")
+
+
+def _in_common(texts: Sequence[str]) -> int:
+    """Return how many letters all texts begin with."""
+    same = (len(set(letters)) == 1 for letters in zip(*texts, strict=False))
+    return sum(itertools.takewhile(bool, same))
+
+
+def _without_count(label: str) -> tuple[str, str]:
+    """Return a label without the count behind it, and that."""
+    found = re.search(r" \([\d,]+\)(: [^:]*)?$", label)
+    return (label[: found.start()], found.group()) if found else (label, "")
+
+
+def _headed(label: str, most: int) -> str:
+    """Return a label of at most so many letters, its end left out where it has more."""
+    return label if len(label) <= most else f"{label[: max(most - 1, 0)].rstrip()}…"

@@ -161,20 +161,10 @@ def _total(part: pd.DataFrame) -> str:
 
 
 def _texts(ngrams: pd.Series, letters: int) -> list[str]:
-    """Return n-grams as texts of about so many letters; names of actions are cut short, but never to the same.
-
-    They lose their ends, or their middles where fewer letters then tell them apart.
-    """
+    """Return n-grams as texts of about so many letters; names of actions are cut short, but never to the same."""
     found = [[str(value) for value in ngram] for ngram in ngrams]
-    names = {name for ngram in found for name in ngram}
+    names = sorted({name for ngram in found for name in ngram})
     n = len(found[0])
     most = max((letters - len(ARROW) * (n - 1)) // n, FEWEST)
-    ways = (_short, _text.shortened)
-    while all(len({way(name, most) for name in names}) < len(names) for way in ways):
-        most += 1
-    way = next(way for way in ways if len({way(name, most) for name in names}) == len(names))
-    return [ARROW.join(way(name, most) for name in ngram) for ngram in found]
-
-
-def _short(name: str, most: int) -> str:
-    return name if len(name) <= most else f"{name[: most - 1].rstrip()}…"
+    short = dict(zip(names, _text.told_apart(names, most, ends=False), strict=True))
+    return [ARROW.join(short[name] for name in ngram) for ngram in found]

@@ -164,7 +164,7 @@ def _name_values(panels: _figure.Panels, image: Any, texts: list[str], title: st
     step = -(-len(texts) // MAX_NAMED)
     bar = panels.root.colorbar(image, ax=panels.axes, ticks=np.arange(0, len(texts), step))
     _labels.write_bar_label(panels, bar, "" if panels.figure is None else title)
-    bar.ax.set_yticklabels([_text.safe(_text.shortened(text, LETTERS)) for text in texts[::step]])
+    bar.ax.set_yticklabels([_text.safe(text) for text in _text.told_apart(texts, LETTERS)[::step]])
     bar.ax.minorticks_off()
     return None
 
