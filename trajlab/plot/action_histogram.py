@@ -86,7 +86,7 @@ def plot_action_histogram(
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
         handles = _draw(ax_, result, heights[:, number], looks, kwargs, 0.75 if panels.figure is not None else 0.55)
-        _label(panels, number, along[number], result, by)
+        _label(panels, number, along[number], by)
     counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
     _labels.write_title(
         panels, [f"{title_of(ds, name)}: {counted}", *_text.not_shown(result.attrs), *_legend.left_out(chosen)]
@@ -229,7 +229,7 @@ def _draw_needles(
     return artists
 
 
-def _label(panels: _figure.Panels, number: int, label: str, result: xr.Dataset, by: str | None) -> None:
+def _label(panels: _figure.Panels, number: int, label: str, by: str | None) -> None:
     """Name both axes of a panel; in a figure of our own all panels share the height, named once a row."""
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()

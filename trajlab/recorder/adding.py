@@ -151,7 +151,7 @@ class Adding:
             envs = env_columns(envs, num_envs, "envs")
         values = owned_leaves(field, value)
         for name, leaf in values.items():
-            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
+            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), num_envs)
         if not (iteration is None or self._gathered.iteration in (None, iteration)):
             self.write_out(None, write)
         if not self._are_known(values, envs) or any(name in self._gathered.whole for name in values):
@@ -184,8 +184,8 @@ class Adding:
     def _is_flag(self, name: str) -> bool:
         return any(under(path, [name]) for path in self._flags)
 
-    def _check(self, name: str, leaf: Any, count: int, envs: np.ndarray | None, num_envs: int) -> None:
-        """Raise ValueError where an array does not fit what has been added before, or its environments."""
+    def _check(self, name: str, leaf: Any, count: int, num_envs: int) -> None:
+        """Raise ValueError where an array does not fit what has been added before, or its `count` environments."""
         template = self._templates.get(name)
         if template is None and self._is_fixed:
             raise ValueError(
