@@ -161,8 +161,16 @@ class Adding:
         for name, leaf in values.items():
             if name not in self._templates:
                 self._templates[name] = Template.of(leaf, num_envs, is_flag=self._is_flag(name))
-        if envs is not None and not len(envs):
-            return
+        if envs is None or len(envs):
+            self._gather(values, envs, iteration, is_whole=is_whole)
+            pieces = self._gathered.pieces
+            if self._is_fixed and len(pieces) == len(self._templates) and are_complete(pieces, envs):
+                self.write_out(envs, write)
+
+    def _gather(
+        self, values: Mapping[str, Any], envs: np.ndarray | None, iteration: int | None, *, is_whole: bool
+    ) -> None:
+        """Keep arrays of all or some environments for the step that is gathered; `is_whole` if of all nevertheless."""
         whole, given, before, rooms = self._gathered
         iteration = before if iteration is None else iteration
         if not given and self._are_known(values, envs):
@@ -173,8 +181,6 @@ class Adding:
             piece = Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None)
             pieces[name] = (*pieces.get(name, ()), piece)
         self._gathered = Gathered({}, pieces, iteration)
-        if self._is_fixed and len(pieces) == len(self._templates) and are_complete(pieces, envs):
-            self.write_out(envs, write)
 
     def _are_known(self, values: Mapping[str, Any], envs: np.ndarray | None) -> bool:
         """Say whether values are of all environments, and just like those of the last step of these."""
