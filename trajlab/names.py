@@ -175,6 +175,7 @@ RESULT_NAMES = frozenset[str]().union(
 MADE_BY_ATTR = "made_by"
 ALIGN_ATTR = "align"
 FIELD_ATTR = "field"
+GROUPS_ATTR = "groups"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"
 NUM_INCOMPLETE_ATTR = "num_incomplete"
