@@ -69,12 +69,11 @@ def plot_action_rates(
     lines = [f"{title_of(ds, name)}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if result.attrs[NUM_TRANSITIONS_ATTR] and chosen.size:
         handles = _draw(panels, strips, result, chosen, inner_dims(ds, name), areas, kwargs)
-        _label(panels, strips, result)
     else:
         for ax_, strip in zip(panels.axes, strips, strict=True):
             _labels.write_empty(ax_)
             draw_alive(strip, np.zeros(0), np.zeros((0, 0), np.int64), True, [])
-        _label(panels, strips, result)
+    _label(panels, strips, result)
     lines += _text.not_shown(result.attrs)
     _panels.write_names(panels, names, lines + _legend.left_out(chosen))
     if handles:

@@ -122,7 +122,7 @@ class ConditionReader:
             array = self._condition(part)
         except (IndexError, KeyError) as error:
             if isinstance(error, KeyError) and f"index '{EPISODE}'" not in str(error):
-                raise
+                raise  # it is not what xarray says of an episode that is in another part
             raise ValueError(
                 f"{self._what} looks for an episode by its place or number ({error}), but is called with some of the "
                 "episodes at a time; expected a function that gives a bool for each step of each, ('episode', 'time')"
