@@ -9,7 +9,8 @@ import xarray as xr
 
 from trajlab.names import NUM_EPISODES_ATTR, TIME
 from trajlab.plot import _figure, _labels, _legend, _style, _text
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._curves import mark_lone_steps
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

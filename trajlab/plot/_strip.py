@@ -1,4 +1,4 @@
-"""The strip beneath a plot, of how many episodes or transitions its values are of; and lone steps of curves."""
+"""The strip beneath a plot, of how many episodes or transitions its values are of."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -75,11 +75,3 @@ def scale_counts(ax: "matplotlib.axes.Axes", most: int) -> None:
     ticks = [0, most] if most else [0]
     ax.set_yticks(ticks if _labels.size_of(ax)[1] > LOW else ticks[-1:])
     _labels.plain_numbers(ax.yaxis)
-
-
-def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:
-    """Mark where a curve has no neighbour to draw a line to."""
-    there = np.isfinite(np.concatenate([[np.nan], curve, [np.nan]]))
-    lone = there[1:-1] & ~there[:-2] & ~there[2:]
-    if lone.any():
-        ax.plot(time[lone], curve[lone], color=color, linestyle="none", marker="o", markersize=4, zorder=4)

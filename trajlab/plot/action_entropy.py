@@ -12,8 +12,9 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_TRANSITIONS_ATTR, TIME, N
 from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
+from trajlab.plot._curves import mark_lone_steps
 from trajlab.plot._dots import Drawn, Points, along_of, draw_all, legend_of_all
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes

@@ -87,7 +87,7 @@ def plot_action_histogram(
     for number, ax_ in enumerate(panels.axes):
         handles = _draw(ax_, result, heights[:, number], looks, kwargs, 0.75 if panels.figure is not None else 0.55)
         _label(panels, number, along[number], by)
-    counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
+    counted = f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}"
     _labels.write_title(
         panels, [f"{title_of(ds, name)}: {counted}", *_text.not_shown(result.attrs), *_legend.left_out(chosen)]
     )

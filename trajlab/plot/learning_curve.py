@@ -23,6 +23,7 @@ from trajlab.names import (
     N,
 )
 from trajlab.plot import _figure, _labels, _legend, _style, _text
+from trajlab.plot._curves import lone_places
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
@@ -125,8 +126,7 @@ def _draw(
     (line,) = ax.plot(places.middle, curves[ESTIMATE], **_style.merged(Line2D, style, kwargs))
     color = line.get_color()
     known = np.isfinite(curves[LOWER]) & np.isfinite(curves[UPPER])
-    beside = np.concatenate([[False], known, [False]])
-    lone = known & ~(beside[:-2] | beside[2:]) if along else known
+    lone = lone_places(known) if along else known
     limits: list[Any] = []
     if (known & ~lone).any():
         band: dict[str, Any] = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 2}

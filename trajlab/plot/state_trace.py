@@ -35,8 +35,9 @@ from trajlab.names import (
     N,
 )
 from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
+from trajlab.plot._curves import mark_lone_steps
 from trajlab.plot._single_episodes import single_lines
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
