@@ -352,7 +352,7 @@ MUTATIONS = [
     Mutation(
         "a refused chunk leaves its marks out",
         "marks are used up by a chunk that is refused",
-        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(sources)\n", "            self._counters = self._counters._replace(marks=())\n            leaves = session.fit.leaves_of(sources)\n"),
+        edit("recorder/recording.py", "            leaves = session.fit.leaves_of(", "            self._counters = self._counters._replace(marks=())\n            leaves = session.fit.leaves_of("),
         f"{INTERRUPT} -k refused",
     ),
     Mutation(
@@ -664,7 +664,7 @@ MUTATIONS = [
     Mutation(
         "milestones: cut counts as an end",
         "an episode that was cut never reaches an event",
-        edit("analysis/first_times.py", "return self.by_episode(was_cut) &", "return self.by_episode(was_cut & False) &"),
+        edit("analysis/events/first_times.py", "return self.by_episode(was_cut) &", "return self.by_episode(was_cut & False) &"),
         MILESTONES,
     ),
     Mutation(
@@ -676,7 +676,7 @@ MUTATIONS = [
     Mutation(
         "events: an agent that is done",
         "a condition holds for agents that are done",
-        edit("analysis/conditions.py", "rows if dead is None else rows & ~dead", "rows"),
+        edit("analysis/events/conditions.py", "rows if dead is None else rows & ~dead", "rows"),
         EVENTS,
     ),
     Mutation(

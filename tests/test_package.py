@@ -1,6 +1,8 @@
 """Importing trajlab does nothing but define names, and the names are the ones documented."""
 
+import importlib
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -27,6 +29,16 @@ def test_public_names_have_a_docstring_and_say_where_they_live(name):
 
 def test_version_is_that_of_the_distribution():
     assert tl.__version__ == version("trajlab")
+
+
+@pytest.mark.parametrize("folder", ["analysis", "dataset", "plot"])
+def test_a_folder_tells_what_its_modules_are_for(folder):
+    package = importlib.import_module(f"trajlab.{folder}")
+    there = {one.name for one in pkgutil.iter_modules(package.__path__)}
+    told = set(re.findall(r"`(\w+)`", re.search(r"(?s)\n\n.*", package.__doc__).group()))
+    public = {name.removeprefix("plot_") for name in PUBLIC}
+    assert {name for name in there - told - public if not name.startswith("flat_")} == set()
+    assert {name for name in told - there if name not in public and not name.startswith("plot_")} == set()
 
 
 def test_types_are_shipped():

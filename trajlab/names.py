@@ -115,7 +115,7 @@ REACHED = "reached"
 CENSORED = "censored"
 AUTOCORRELATION = "autocorrelation"
 SIDE = "side"
-SIDES = ("low", "inside", "high")
+SIDES = LOW, INSIDE, HIGH = "low", "inside", "high"
 CLIPPED = "clipped"
 MEAN_DIFFERENCE = "mean_difference"
 NUM_REACHED = "num_reached"
@@ -175,6 +175,7 @@ RESULT_NAMES = frozenset[str]().union(
 MADE_BY_ATTR = "made_by"
 ALIGN_ATTR = "align"
 FIELD_ATTR = "field"
+GROUPS_ATTR = "groups"
 NUM_EPISODES_ATTR = "num_episodes"
 NUM_COMPLETE_ATTR = "num_complete"
 NUM_INCOMPLETE_ATTR = "num_incomplete"
@@ -189,6 +190,12 @@ NUM_STATE_NAN_ATTR = "num_state_nan"
 LEFT_OUT_ATTR = LEFT_OUT
 SORT_ATTR = "sort"
 WINDOW_ATTR = "window"
+TOLERANCE_ATTR = "tolerance"
+EXECUTED_ATTR = "executed"
+LOW_ATTR, HIGH_ATTR = LOW, HIGH
+"""Bounds: attributes of a result, and of a field whose space tells them."""
+SPACE_SIZE_ATTR, SPACE_START_ATTR = "n", "start"
+"""How many whole numbers a field's space has, and the first of them."""
 
 
 def units_name(dim: str) -> str:

@@ -32,6 +32,11 @@ def test_they_are_left_out_of_statistics(ds):
     assert result["left_out"].values.tolist() == [2]
 
 
+def test_they_are_left_out_of_a_summary(ds):
+    assert tl.summary(ds)["seed_mean"] == 5
+    assert "seed_mean" not in tl.summary(ds.isel(episode=ds["seed"].values == NONE))
+
+
 def test_they_come_last(ds):
     assert tl.action_raster(ds, sort="seed")["seed"].values.tolist() == [3, 7, NONE, NONE]
 

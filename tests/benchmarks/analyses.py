@@ -18,6 +18,7 @@ CELLS, ENVS, STEPS = 10_000_000, 1024, 128
 ROUNDS = 3
 EPISODES, LENGTH, ACHIEVEMENTS = 1024, 128, 26
 TURNS = 5
+"""Calls in a row, of which the fastest counts."""
 REDUCTION, QUANTILES = 5.0, 15.0
 """Passes at most: of a reduction, and where quantiles are asked for."""
 

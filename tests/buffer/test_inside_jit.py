@@ -496,9 +496,9 @@ def plain(rows=T, envs=N, **more):
         ),
         (
             lambda: tl.append(tl.init_buffer(plain(), 8), plain() | {"obs": jnp.zeros((T, N, 2), jnp.int32)}),
-            ValueError, "field 'obs' has dtype int32; the first chunk's was float32",
+            ValueError, "field 'obs' has dtype int32; the first one's was float32",
         ),
-        (lambda: tl.append(tl.init_buffer(plain(), 8), plain(x=jnp.zeros((T, N)))), ValueError, "not in the first chunk: 'x'"),
+        (lambda: tl.append(tl.init_buffer(plain(), 8), plain(x=jnp.zeros((T, N)))), ValueError, "new in this chunk: 'x'"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), {"done": plain()["done"]}), ValueError, "missing from this chunk: 'obs'"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), iteration=1.5), TypeError, "iteration.*expected a whole number"),
         (lambda: tl.append(tl.init_buffer(plain(), 8), plain(), reset=jnp.zeros(2, bool)), ValueError, "reset has shape"),

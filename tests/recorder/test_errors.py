@@ -62,14 +62,14 @@ ALWAYS = {
 LATER = {
     "a missing field": (without("reward"), ValueError, "missing from this chunk: 'reward'; every chunk must hold the fields of the first one"),
     "a misspelt field": (lambda rows, start: {("rewrad" if name == "reward" else name): x for name, x in rows.items()}, ValueError, "missing from this chunk: 'reward'"),
-    "a new field": (changed(value=ones(5, 3)), ValueError, r"not in the first chunk: 'value'; every chunk must hold the same fields\. Leave them out with fields=\['\*', '-name'\]"),
-    "a new nested field": (changed(obs__depth=ones(5, 3)), ValueError, "not in the first chunk: 'obs.depth'"),
-    "other cells": (changed(obs__position=lambda x: x[..., :2]), ValueError, r"field 'obs.position' has cells of shape \(2,\); the first chunk's had \(3,\)"),
-    "another dtype": (changed(reward=lambda x: x.astype(np.float16)), ValueError, "field 'reward' has dtype float16; the first chunk's was float32"),
+    "a new field": (changed(value=ones(5, 3)), ValueError, r"new in this chunk: 'value'; every chunk must hold the fields of the first one\. Leave them out with fields=\['\*', '-name'\]"),
+    "a new nested field": (changed(obs__depth=ones(5, 3)), ValueError, "new in this chunk: 'obs.depth'"),
+    "other cells": (changed(obs__position=lambda x: x[..., :2]), ValueError, r"field 'obs.position' has cells of shape \(2,\); the first one's had \(3,\)"),
+    "another dtype": (changed(reward=lambda x: x.astype(np.float16)), ValueError, "field 'reward' has dtype float16; the first one's was float32"),
     "more environments": (lambda rows, start: make_chunk(range(start, start + ROWS), 4), ValueError, "this chunk has 4 environments, the first one had 3; their number is fixed"),
     "fewer environments": (lambda rows, start: make_chunk(range(start, start + ROWS), 2), ValueError, "this chunk has 2 environments, the first one had 3"),
-    "an integer of another width": (changed(stamp=lambda x: x.astype(np.int32)), ValueError, "field 'stamp' has dtype int32; the first chunk's was int64"),
-    "longer texts": (changed(label=lambda x: x.astype("<U20")), ValueError, "field 'label' has dtype <U20; the first chunk's was <U8"),
+    "an integer of another width": (changed(stamp=lambda x: x.astype(np.int32)), ValueError, "field 'stamp' has dtype int32; the first one's was int64"),
+    "longer texts": (changed(label=lambda x: x.astype("<U20")), ValueError, "field 'label' has dtype <U20; the first one's was <U8"),
     "several things": (changed(reward=ones(4, 3), obs__position=lambda x: x[..., :2]), ValueError, r"(?s)the chunk was not recorded:\n  - field 'obs.position'.*\n  - field 'reward'"),
 }  # fmt: skip
 
@@ -138,17 +138,17 @@ def test_jax_arrays_of_another_dtype_shape_or_kind_are_refused():
     for bad, match in (
         (
             {"reward": good["reward"].astype(jnp.bfloat16)},
-            "field 'reward' has dtype bfloat16; the first chunk's was float32",
+            "field 'reward' has dtype bfloat16; the first one's was float32",
         ),
         (
             {"reward": np.asarray(good["reward"], np.float64)},
-            "field 'reward' has dtype float64; the first chunk's was float32",
+            "field 'reward' has dtype float64; the first one's was float32",
         ),
-        ({"key": jax.random.key_data(keys)}, "field 'key' has dtype uint32; the first chunk held PRNG keys"),
-        ({"key": rbg}, r"field 'key' has cells of shape \(4,\); the first chunk's had \(2,\)"),
-        ({"key": keys[..., None]}, r"field 'key' has cells of shape \(1, 2\); the first chunk's had \(2,\)"),
+        ({"key": jax.random.key_data(keys)}, "field 'key' has dtype uint32; the first one held PRNG keys"),
+        ({"key": rbg}, r"field 'key' has cells of shape \(4,\); the first one's had \(2,\)"),
+        ({"key": keys[..., None]}, r"field 'key' has cells of shape \(1, 2\); the first one's had \(2,\)"),
         ({"key": keys[:4]}, r"field 'key' has shape \(4, 3\); expected leading dims"),
-        ({"action": keys}, "field 'action' has dtype key<fry>; the first chunk's was int32"),
+        ({"action": keys}, "field 'action' has dtype key<fry>; the first one's was int32"),
     ):
         with pytest.raises(ValueError, match=match):
             recorder.record(good | bad)
@@ -160,7 +160,7 @@ def test_jax_arrays_of_another_dtype_shape_or_kind_are_refused():
 def test_64_bit_numpy_input_is_refused_where_a_device_field_would_lose_bits():
     recorder = tl.Recorder()
     recorder.record({"x": jnp.ones((2, 3), jnp.int32), "done": jnp.zeros((2, 3), bool)})
-    with pytest.raises(ValueError, match="field 'x' has dtype int64; the first chunk's was int32"):
+    with pytest.raises(ValueError, match="field 'x' has dtype int64; the first one's was int32"):
         recorder.record({"x": np.ones((2, 3), np.int64), "done": np.zeros((2, 3), bool)})
 
 
@@ -218,6 +218,20 @@ def test_a_bad_step_is_refused(what, home):
     assert recorder._counters == before
     recorder.record_step(make_step(1, 3, home), envs=[True] * 3)
     assert_holds(recorder.to_dataset(), range(2))
+
+
+@pytest.mark.parametrize("envs", [None, [0, 2]])
+def test_steps_of_other_fields_are_called_steps(envs):
+    recorder = tl.Recorder(num_envs=3)
+    recorder.record_step(make_step(0, 3))
+    step = make_step(1, 3 if envs is None else 2)
+    for bad, match in (
+        ({name: x for name, x in step.items() if name != "reward"}, "missing from this step: 'reward'; every"),
+        ({**step, "value": step["reward"]}, "new in this step: 'value'; every"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            recorder.record_step(bad, envs=envs)
+    assert recorder.num_recorded_steps == 1
 
 
 def test_a_partial_step_that_comes_first_needs_the_number_of_environments():

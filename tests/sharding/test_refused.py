@@ -83,7 +83,7 @@ TEXTS = {
 def test_a_later_chunk_elsewhere(before, after):
     recorder = tl.Recorder()
     recorder.record(PLACES[before](chunk_at(0)))
-    texts = "it lies elsewhere than the first chunk", f"on {TEXTS[after]};", f"expected {TEXTS[before]}. ", "'reward'"
+    texts = "it lies elsewhere than the first one", f"on {TEXTS[after]};", f"expected {TEXTS[before]}. ", "'reward'"
     refused(recorder, PLACES[after](chunk_at(5)), *texts)
     recorder.record(PLACES[before](chunk_at(5)))
     assert_holds(recorder.to_dataset(), range(10), N)
@@ -100,7 +100,7 @@ def test_chunks_that_begin_on_no_device_of_their_own():
 def test_a_step_elsewhere(mesh):
     recorder = tl.Recorder()
     recorder.record_step(put(make_step(0, N, home="jax"), mesh, "d"))
-    with pytest.raises(ValueError, match="it lies elsewhere than the first chunk"):
+    with pytest.raises(ValueError, match="it lies elsewhere than the first one"):
         recorder.record_step(on(make_step(1, N, home="jax"), 1))
     assert recorder.num_recorded_steps == 1
 

@@ -105,7 +105,8 @@ def _key(ds: xr.Dataset, sort: Any) -> xr.DataArray:
 
 def _ascending(key: xr.DataArray) -> np.ndarray:
     """Return the order that sorts values of any kind, those that are missing last."""
-    values, missing = key.values, missing_values(key.variable)
+    values = key.values
+    missing = missing_values(key.variable, values)
     present = values[~missing]
     ranks = np.zeros(len(values), np.int64)
     ranks[~missing] = np.unique(present.astype(str) if present.dtype.kind == "O" else present, return_inverse=True)[1]

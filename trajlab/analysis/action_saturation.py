@@ -30,12 +30,16 @@ from trajlab.errors import warn_user
 from trajlab.names import (
     CLIPPED,
     COUNT,
+    EXECUTED_ATTR,
+    HIGH_ATTR,
+    LOW_ATTR,
     MEAN_DIFFERENCE,
     NUM_NAN_ATTR,
     SATURATION_NAMES,
     SHARE,
     SIDE,
     SIDES,
+    TOLERANCE_ATTR,
 )
 
 WHAT = "action_saturation"
@@ -145,12 +149,12 @@ def grouped_saturation(
         counts = arrays[COUNT] = sides.result()
         with np.errstate(invalid="ignore"):
             arrays[SHARE] = counts / counts.sum(axis=-1, keepdims=True)
-        attrs |= {"low": as_attr(bounds.low), "high": as_attr(bounds.high)}
-    attrs["tolerance"] = as_attr(bounds.tolerance)
+        attrs |= {LOW_ATTR: as_attr(bounds.low), HIGH_ATTR: as_attr(bounds.high)}
+    attrs[TOLERANCE_ATTR] = as_attr(bounds.tolerance)
     if executed is not None:
         arrays[CLIPPED], arrays[MEAN_DIFFERENCE] = differences.result()
         report_overflow(WHAT, f"{name} - {executed}", np.isinf(arrays[MEAN_DIFFERENCE]))
-        attrs["executed"] = executed
+        attrs[EXECUTED_ATTR] = executed
     return _labelled(ds, name, groups, arrays, attrs)
 
 

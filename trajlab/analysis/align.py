@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.alignment.argument import WindowArgument, event_lags, event_origins
-from trajlab.analysis.conditions import Condition
+from trajlab.analysis.events.conditions import Condition
 from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import is_per_transition
 from trajlab.dataset.lazy import lazy_variable

@@ -8,7 +8,7 @@ import xarray as xr
 
 from trajlab.dataset.fields import component_count, has_own_name
 from trajlab.errors import has_bool
-from trajlab.names import EPISODE
+from trajlab.names import EPISODE, HIGH_ATTR, LOW_ATTR
 
 PerComponent = float | int | Sequence[Any] | np.ndarray
 """A number for all components, or one for each, in the shape of the field's own dims."""
@@ -42,7 +42,7 @@ def find_bounds(ds: xr.Dataset, name: str, low: Any, high: Any, tolerance: Any, 
     room = _per_component(ds, name, "tolerance", tolerance)
     if not (room >= 0).all() or np.isinf(room).any():
         raise ValueError(f"tolerance={tolerance!r}; expected finite numbers of at least 0, in the units of {name!r}")
-    ends = [_bound(ds, name, key, given, what) for key, given in (("low", low), ("high", high))]
+    ends = [_bound(ds, name, key, given, what) for key, given in ((LOW_ATTR, low), (HIGH_ATTR, high))]
     bounds = Bounds(ends[0], ends[1], room)
     lower, upper = bounds.inner(ds.variables[name].dtype)
     if not (lower < upper).all():
@@ -56,7 +56,7 @@ def find_bounds(ds: xr.Dataset, name: str, low: Any, high: Any, tolerance: Any, 
 
 def is_unbounded(ds: xr.Dataset, name: str) -> bool:
     """Say whether a field has transitions, and its attributes tell of neither bound."""
-    return ds.sizes[EPISODE] > 0 and _known(ds, name, "low") is None and _known(ds, name, "high") is None
+    return ds.sizes[EPISODE] > 0 and all(_known(ds, name, key) is None for key in (LOW_ATTR, HIGH_ATTR))
 
 
 def _known(ds: xr.Dataset, name: str, key: str) -> Any:
@@ -69,7 +69,7 @@ def _bound(ds: xr.Dataset, name: str, key: str, given: Any, what: str) -> np.nda
     if given is not None:
         return _per_component(ds, name, key, given)
     known = _known(ds, name, key)
-    sign = "-" if key == "low" else ""
+    sign = "-" if key == LOW_ATTR else ""
     if known is None and not ds.sizes[EPISODE]:
         known = float(f"{sign}inf")  # there is nothing to count, and a recorder that was off knows no space
     if known is None:

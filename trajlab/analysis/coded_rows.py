@@ -235,22 +235,29 @@ def _codes(values: np.ndarray, missing: np.ndarray | None, listed: np.ndarray) -
         values = np.where(missing, listed[0], values)
     if listed.dtype.kind == "b":
         values, listed = values.view(np.uint8), listed.astype(np.int64)
-    if listed.dtype.kind in "iu":
-        first, last = int(listed[0]), int(listed[-1])
-        if int(values.min()) < first or int(values.max()) > last:
-            raise UnlistedError
-        if last - first == len(listed) - 1:
-            if values.dtype == np.uint64:
-                return (values - listed[0]).astype(np.int64)  # together with int64, uint64 would become float64
-            return values if first == 0 else values.astype(listed.dtype) - listed[0]
-        if last - first < MAX_LOOKED_UP:
-            table = np.full(last - first + 1, -1)
-            table[(listed - listed[0]).astype(np.intp)] = np.arange(len(listed))
-            codes = table[values.astype(listed.dtype) - listed[0]]
-            if codes.min() < 0:
-                raise UnlistedError
-            return codes
+    codes = _codes_of_numbers(values, listed) if listed.dtype.kind in "iu" else None
+    if codes is not None:
+        return codes
     codes = np.minimum(np.searchsorted(listed, values), len(listed) - 1)
     if (listed[codes] != values).any():
+        raise UnlistedError
+    return codes
+
+
+def _codes_of_numbers(values: np.ndarray, listed: np.ndarray) -> np.ndarray | None:
+    """Return the place of each whole number among those listed, or None where these lie too far apart for a table."""
+    first, last = int(listed[0]), int(listed[-1])
+    if int(values.min()) < first or int(values.max()) > last:
+        raise UnlistedError
+    if last - first == len(listed) - 1:
+        if values.dtype == np.uint64:
+            return (values - listed[0]).astype(np.int64)  # together with int64, uint64 would become float64
+        return values if first == 0 else values.astype(listed.dtype) - listed[0]
+    if last - first >= MAX_LOOKED_UP:
+        return None
+    table = np.full(last - first + 1, -1)
+    table[(listed - listed[0]).astype(np.intp)] = np.arange(len(listed))
+    codes = table[values.astype(listed.dtype) - listed[0]]
+    if codes.min() < 0:
         raise UnlistedError
     return codes

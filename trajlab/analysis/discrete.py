@@ -94,14 +94,9 @@ def as_discrete(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray |
     """
     if kind == "U":
         missing = pd.isna(values) if values.dtype.kind == "O" else None
-        return _rows(as_text(values)), None if missing is None or not missing.any() else _rows(missing)
+        return as_rows(as_text(values)), None if missing is None or not missing.any() else as_rows(missing)
     if values.dtype.kind in "biu":
         return as_rows(values), None
     rows = as_rows(values)
     missing = np.isnan(rows)
     return np.where(missing, 0, rows).astype(_DTYPES[kind]), missing if missing.any() else None
-
-
-def _rows(values: np.ndarray) -> np.ndarray:
-    """Return values (M, ...) of any dtype as rows (M, component)."""
-    return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))

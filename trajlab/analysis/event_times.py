@@ -6,8 +6,8 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import episode_coords, made_by
-from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.events.conditions import Conditions
+from trajlab.analysis.events.first_times import FirstTimes, find_first
 from trajlab.names import CENSORED, EVENT_TIME, REACHED, TIME
 
 

@@ -8,7 +8,7 @@ import xarray as xr
 from trajlab.analysis.common import field_of, inner_coords, inner_dims, made_by, require_free_dims
 from trajlab.analysis.discrete import as_discrete, require_discrete, require_few
 from trajlab.analysis.event_times import events_dataset
-from trajlab.analysis.first_times import AgentSteps, FirstTimes
+from trajlab.analysis.events.first_times import AgentSteps, FirstTimes
 from trajlab.analysis.kernels.counting import coded, only_occurring, places_dtype
 from trajlab.analysis.kernels.masks import count_set, either
 from trajlab.analysis.kernels.minima import NEVER

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import title_of, units_of
-from trajlab.names import LABEL, VALUE
+from trajlab.names import LABEL, SPACE_SIZE_ATTR, SPACE_START_ATTR, VALUE
 
 MAX_RANGE = 1024
 """Values that span more than this are listed only where they occurred."""
@@ -83,7 +83,7 @@ def on_space(values: np.ndarray, counts: np.ndarray, attrs: Mapping[Any, Any]) -
 
     Where there is a value outside of it (attributes outlive arithmetic), or no such space, it is `spread_values`.
     """
-    n, start = attrs.get("n"), attrs.get("start", 0)
+    n, start = attrs.get(SPACE_SIZE_ATTR), attrs.get(SPACE_START_ATTR, 0)
     if not isinstance(n, int | np.integer) or not isinstance(start, int | np.integer) or values.dtype.kind not in "iu":
         return spread_values(values, counts)
     if not 0 < n <= MAX_RANGE or (len(values) and not start <= values[0] <= values[-1] < start + n):

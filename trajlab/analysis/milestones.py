@@ -6,9 +6,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import made_by
-from trajlab.analysis.conditions import Conditions
 from trajlab.analysis.event_times import time_units
-from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.events.conditions import Conditions
+from trajlab.analysis.events.first_times import FirstTimes, find_first
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.kernels.incidence import cumulative_incidence

@@ -89,19 +89,19 @@ class SpacedEpisodes:
         counts = self._counts[as_slice(episodes)]
         given = None if self._group is None else self._group[episodes]
         spacing = Spacing.of(counts, gap, group=given)
+        group = np.zeros(len(counts), np.int8) if given is None else given[spacing.order]
+        edges, starts, stops = _ends(group), spacing.starts, spacing.stops
         values = np.empty((spacing.size, *variable.shape[2:]), variable.dtype)
         rows = values.reshape(len(values), fill.shape[1])
-        group = np.zeros(1, np.intp) if given is None else given[spacing.order]
-        starts, stops = spacing.starts, spacing.stops
-        edges = _ends(group) if given is not None else np.array([0, len(counts)])
         for begin, end in pairwise(edges.tolist()):
             rows[starts[begin] - gap : stops[end - 1] + gap] = fill[group[begin]]
         read_into({self._name: values}, self._of(episodes), spacing.first)
         tiles = []
         for begin, end in pairwise(np.union1d(edges, _ends(stops // TILE_PLACES)).tolist()):
             offset = int(starts[begin]) - gap
-            tile, code = rows[offset : int(stops[end - 1]) + gap], int(group[0 if given is None else begin])
-            tiles.append(SpacedTile(code, tile, starts[begin:end] - offset, stops[begin:end] - offset, gap))
+            tile = rows[offset : int(stops[end - 1]) + gap]
+            own = starts[begin:end] - offset, stops[begin:end] - offset
+            tiles.append(SpacedTile(int(group[begin]), tile, *own, gap))
         return tiles
 
     def _of(self, episodes: np.ndarray) -> xr.Dataset:

@@ -22,7 +22,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument, Numbers
 from trajlab.analysis.grouping.groups import Groups, make_groups, refuse_time
 from trajlab.analysis.kernels.moments import Moments
 from trajlab.analysis.kernels.quantiles import Packer
-from trajlab.analysis.state_trace_result import label_trace
+from trajlab.analysis.state_trace_result import Reduced, label_trace
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import component_count
 from trajlab.dataset.flat import FlatBatch
@@ -134,9 +134,9 @@ def grouped_trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: Any, ali
     _check_groups(groups, alignment)
     ranges = _ranges(ds, name, alignment, len(levels) > 0)
     parts = [_trace(part, name, groups, levels, narrowed) for part, narrowed in ranges]
-    counts, mean, std, bands = (np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True))
-    _report(mean, std, counts, name)
-    return label_trace(ds, name, groups, alignment, levels, counts, mean, std, bands)
+    found = Reduced(*(np.concatenate(arrays, axis=-2) for arrays in zip(*parts, strict=True)))
+    _report(found, name)
+    return label_trace(ds, name, groups, alignment, levels, found)
 
 
 def _check_groups(groups: Groups, alignment: Alignment) -> None:
@@ -175,10 +175,8 @@ def _ranges(ds: xr.Dataset, name: str, alignment: Alignment, packs: bool) -> Ite
         yield alignment.narrowed(ds, start, stop)
 
 
-def _trace(
-    ds: xr.Dataset, name: str, groups: Groups, quantiles: np.ndarray, alignment: Alignment
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts (group, place, 1), mean and std (group, place, component), quantiles (quantile, group, ...)."""
+def _trace(ds: xr.Dataset, name: str, groups: Groups, quantiles: np.ndarray, alignment: Alignment) -> Reduced:
+    """Return what the field is reduced to at the places of an alignment."""
     alive = AliveRows.of(ds, name)
     variable = ds.variables[name]
     steps, width = len(alignment.labels), component_count(variable)
@@ -197,7 +195,7 @@ def _trace(
     mean, std = moments.result(counts)
     bands = packer.quantiles(quantiles) if packer is not None else np.zeros((0, size, moments.width))
     shape = (groups.size, steps)
-    return (
+    return Reduced(
         counts.reshape(*shape, alive.num_agents),
         mean.reshape(*shape, width),
         std.reshape(*shape, width),
@@ -215,8 +213,9 @@ def _alive_rows(
     return alive_index(index, cells, alive), alive.by_agent(values).take(cells, axis=0)
 
 
-def _report(mean: np.ndarray, std: np.ndarray, counts: np.ndarray, name: str) -> None:
-    """Warn of NaN, and of what is beyond floats, in statistics (group, step, component) of counts (..., agent)."""
+def _report(found: Reduced, name: str) -> None:
+    """Warn of NaN, and of what is beyond floats, in what was reduced."""
+    counts, mean, std, _ = found
     of_agent = mean.reshape(*counts.shape, mean.shape[-1] // counts.shape[-1])
     steps = int((np.isnan(of_agent).any(axis=-1) & (counts > 0)).any(axis=(0, 2)).sum())
     if steps:

@@ -8,7 +8,7 @@ import xarray as xr
 from trajlab.analysis.common import as_rows
 from trajlab.analysis.tables import return_columns
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.fields import MAX_COMPONENTS, as_text, component_labels, is_numeric
+from trajlab.dataset.fields import MAX_COMPONENTS, as_text, component_labels, is_numeric, missing_values
 from trajlab.dataset.schema import require_whole, validate
 from trajlab.names import COMPLETE, CUT, END_REASON, END_REASONS, EPISODE, EPISODE_FIELD_ROLE, LENGTH, ROLE_ATTR
 
@@ -32,7 +32,7 @@ def summary(ds: xr.Dataset) -> dict[str, int | float]:
         - ``return_mean`` and so on, likewise, where there is a reward; ``return[x]_mean`` for each component or
           agent of one that has several;
         - ``info.success_mean`` and the like, of complete episodes: for each field of `episode_fields` that holds
-          numbers or bools, of up to 64 components.
+          numbers or bools, of up to 64 components, over the episodes that have such a value.
 
     Raises
     ------
@@ -70,9 +70,10 @@ def summary(ds: xr.Dataset) -> dict[str, int | float]:
     columns = {LENGTH: ds[LENGTH].values, **return_columns(ds)}
     for name, values in columns.items():
         numbers |= _described(name, values[complete])
-    for name, values in _episode_columns(ds):
+    for name, values, has_value in _episode_columns(ds):
         free = name if name not in columns else f"{name}_"
-        numbers[f"{free}_mean"] = float(values[complete].mean())
+        if (complete & has_value).any():
+            numbers[f"{free}_mean"] = float(values[complete & has_value].mean())
     return numbers
 
 
@@ -86,12 +87,14 @@ def _described(name: str, values: np.ndarray) -> dict[str, int | float]:
     }
 
 
-def _episode_columns(ds: xr.Dataset) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the components of recorded values of whole episodes, as float64 (episode,)."""
+def _episode_columns(ds: xr.Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield the components of recorded values of whole episodes, as float64 (episode,), and which have such a value."""
     for name, array in ds.data_vars.items():
         variable = array.variable
         if variable.attrs.get(ROLE_ATTR) != EPISODE_FIELD_ROLE or not is_numeric(variable):
             continue
         labels = component_labels(ds, str(name))
         if len(labels) <= MAX_COMPONENTS:
-            yield from zip(labels, as_rows(variable.values).astype(np.float64).T, strict=True)
+            values = variable.values
+            missing = missing_values(variable, values) if values.dtype.kind == "i" else np.zeros(values.shape, bool)
+            yield from zip(labels, as_rows(values).astype(np.float64).T, ~as_rows(missing).T, strict=True)

@@ -88,7 +88,7 @@ def episode_table(ds: xr.Dataset) -> pd.DataFrame:
 
 def _shown(variable: xr.Variable, values: np.ndarray) -> Column:
     """Return a column (episode,) of a recorded field, with ``<NA>`` where padding says that an integer is missing."""
-    missing = missing_values(xr.Variable(names.EPISODE, values, variable.attrs))
+    missing = missing_values(variable, values)
     return pd.arrays.IntegerArray(np.array(values), missing) if values.dtype.kind == "i" and missing.any() else values
 
 

@@ -32,7 +32,7 @@ def placement_problems(arrays: Mapping[str, Any], home: tuple[Any, ...]) -> list
         ]
     if places and set(places) != {home}:
         return [
-            f"it lies elsewhere than the first chunk, {lie}; expected {_devices_text(home)}. Put it there: "
+            f"it lies elsewhere than the first one, {lie}; expected {_devices_text(home)}. Put it there: "
             "jax.device_put(chunk, sharding); or use one Recorder for each"
         ]
     return []

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -32,14 +32,14 @@ class Fit:
         self._fitting: set[Any] = set()
         self._devices: tuple[Any, ...] = ()
 
-    def leaves_of(self, sources: Sources) -> list[Any]:
-        """Return the arrays a chunk gives for the stored fields and then the flags, in order.
+    def leaves_of(self, sources: Sources, what: Literal["chunk", "step"] = "chunk") -> list[Any]:
+        """Return the arrays a chunk gives for the stored fields and then the flags, in order; `what` it is, for errors.
 
         Raises ValueError when fields are missing or new.
         """
         positions = self._positions.get(sources.structure)
         if positions is None:
-            self._check_field_set(sources)
+            self._check_field_set(sources, what)
             positions = self._positions[sources.structure] = [sources.names.index(name) for name in self._sources]
         return [sources.leaves[i] for i in positions]
 
@@ -47,17 +47,17 @@ class Fit:
         """Return what `leaves_of` does, of arrays by their sources, which must all be there."""
         return [arrays[name] for name in self._sources]
 
-    def _check_field_set(self, sources: Sources) -> None:
+    def _check_field_set(self, sources: Sources, what: str) -> None:
         missing = [name for name in self._sources if name not in sources.names]
         if missing:
             text = ", ".join(map(repr, dict.fromkeys(missing)))
-            raise ValueError(f"missing from this chunk: {text}; every chunk must hold the fields of the first one")
+            raise ValueError(f"missing from this {what}: {text}; every {what} must hold the fields of the first one")
         chosen = self.plan.choose(sources)
         new = {chosen[name] for name in chosen.keys() - self.plan.chosen.keys()}
         if new:
             text = ", ".join(map(repr, sorted(new)))
             raise ValueError(
-                f"not in the first chunk: {text}; every chunk must hold the same fields. "
+                f"new in this {what}: {text}; every {what} must hold the fields of the first one. "
                 "Leave them out with fields=['*', '-name']"
             )
 
@@ -175,14 +175,14 @@ class Fit:
                 f"Stack it over time, or leave it out: fields=['*', '-{field.source}']"
             ]
         if field.is_key and not is_key(leaf):
-            return [f"{label} has dtype {dtype}; the first chunk held PRNG keys"]
+            return [f"{label} has dtype {dtype}; the first one held PRNG keys"]
         if field.is_key:
             shape, dtype = tuple(key_data(leaf).shape), field.dtype
         out = []
         if shape[len(lead) :] != field.shape:
-            out.append(f"{label} has cells of shape {shape[len(lead) :]}; the first chunk's had {field.shape}")
+            out.append(f"{label} has cells of shape {shape[len(lead) :]}; the first one's had {field.shape}")
         if not fits(np.dtype(dtype) if not jax.dtypes.issubdtype(dtype, jax.dtypes.extended) else dtype, field.dtype):
-            out.append(f"{label} has dtype {dtype}; the first chunk's was {field.dtype}")
+            out.append(f"{label} has dtype {dtype}; the first one's was {field.dtype}")
         return out
 
 

@@ -64,9 +64,12 @@ def is_episode_field(variable: xr.Variable) -> bool:
     return variable.attrs.get(names.ROLE_ATTR) == names.EPISODE_FIELD_ROLE
 
 
-def missing_values(variable: xr.Variable) -> np.ndarray:
-    """Return where a variable has no value: NaN, NaT and None, and of an episode field the padding of integers."""
-    values = variable.values
+def missing_values(variable: xr.Variable, values: np.ndarray | None = None) -> np.ndarray:
+    """Return where a variable has no value: NaN, NaT and None, and of an episode field the padding of integers.
+
+    `values` are some of it, where they have been read; else all are.
+    """
+    values = variable.values if values is None else values
     if is_episode_field(variable) and values.dtype.kind == "i":
         return np.asarray(values == padding_value(values.dtype))
     return np.asarray(pd.isna(values))

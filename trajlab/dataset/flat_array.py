@@ -1,5 +1,6 @@
 """A value for each transition, held without padding and shown over episode and time."""
 
+import abc
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,16 +18,16 @@ from trajlab.padding import padding_value
 class FlatArray(LazyArray):
     """Values of whole episodes, one behind the other, as an array (episode, time, ...); padding is made when read."""
 
-    def __init__(self, values: np.ndarray, length: np.ndarray, time: np.ndarray) -> None:
-        """Show `values` (M, ...), `length` of them for each episode; `time` labels the steps, in any order."""
-        super().__init__((len(length), len(time), *values.shape[1:]), values.dtype)
-        self._values, self.length, self.time = values, length, time
+    def __init__(self, inner: Sequence[int], dtype: Any, length: np.ndarray, time: np.ndarray) -> None:
+        """Show values (M, *inner), `length` of them for each episode; `time` labels the steps, in any order."""
+        super().__init__((len(length), len(time), *inner), dtype)
+        self.length, self.time = length, time
         self.offsets = np.cumsum(length) - length
 
     @property
+    @abc.abstractmethod
     def values(self) -> np.ndarray:
         """Those of all transitions, (M, ...)."""
-        return self._values
 
     def outer(self, keys: tuple[Any, ...]) -> np.ndarray:
         """Return the block that keys select; whole neighbouring episodes are copied as they lie."""
@@ -63,14 +64,26 @@ class FlatArray(LazyArray):
         return count_cells(self.length[vectors[0]], self.time[vectors[1]])
 
 
+class FlatInMemory(FlatArray):
+    """Values that are there."""
+
+    def __init__(self, values: np.ndarray, length: np.ndarray, time: np.ndarray) -> None:
+        """Show `values` (M, ...), `length` of them for each episode; `time` labels the steps, in any order."""
+        super().__init__(values.shape[1:], values.dtype, length, time)
+        self._values = values
+
+    @property
+    def values(self) -> np.ndarray:
+        """Those of all transitions, (M, ...)."""
+        return self._values
+
+
 class FlatWhenRead(FlatArray):
     """Values that are read, all of them, when some are first asked for."""
 
     def __init__(self, like: xr.Variable, length: np.ndarray, read: Callable[[], np.ndarray]) -> None:
         """Show what `read` returns, (M, ...), in the shape of a variable with all steps in order."""
-        LazyArray.__init__(self, like.shape, like.dtype)
-        self.length, self.time = length, np.arange(like.shape[1])
-        self.offsets = np.cumsum(length) - length
+        super().__init__(like.shape[2:], like.dtype, length, np.arange(like.shape[1]))
         self._read = functools.cache(read)
 
     @property
@@ -84,5 +97,5 @@ def flat_variable(values: np.ndarray, ds: xr.Dataset, dims: Sequence[str], attrs
 
     They stand in the order of its episodes and then of time; no step of an episode may be missing.
     """
-    array = FlatArray(values, ds[names.LENGTH].values, ds[names.TIME].values)
+    array = FlatInMemory(values, ds[names.LENGTH].values, ds[names.TIME].values)
     return lazy_variable((names.EPISODE, names.TIME, *dims), array, about_padding(values.dtype) | attrs)

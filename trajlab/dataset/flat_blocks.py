@@ -128,11 +128,10 @@ def read_blocks(
             stop = min(start + step, end)
             if per_row[start:stop].any():
                 is_full = bool((per_row[start:stop] == width).all())
-                yield _tile(source, variables, block, episodes, start, stop, chosen, is_full, every_cell)
+                yield _tile(variables, block, episodes, start, stop, chosen, is_full, every_cell)
 
 
 def _tile(
-    source: Source,
     variables: Mapping[str, xr.Variable],
     block: Block,
     episodes: CellEpisodes,

@@ -101,30 +101,55 @@ def make_labels(
             raise TypeError(f"{what}={mapping!r}; expected a mapping of a name to what it gets, or None")
     shapes = {field.name: field.shape for field in fields if not field.hidden}
     of_agents = {field.name for field in fields if field.agent == EVERY_AGENT}
-    given = {name: dim_names(name, names) for name, names in (dims or {}).items()}
-    given |= {
-        name: (AGENT, *given[name])
-        for name in of_agents & set(given)
-        if AGENT not in given[name] and len(given[name]) < len(shapes[name])
-    }
     axes = dict(axis_names or {})
-    reserved = RESERVED | ({AGENT, ALIVE} if agents else set())
-    for name in given:
+    reserved = {*RESERVED, *((AGENT, ALIVE) if agents else ()), *shapes}
+    given = _given_dims(dims or {}, shapes, of_agents, axes)
+    problems = [
+        f"dims[{letter!r}]: {name!r} is a name of the Dataset; choose another"
+        for place, (letter, name) in enumerate(axes.items())
+        if name in reserved or name in list(axes.values())[:place]
+    ]
+    found = _dims_of(shapes, given, same_dims, of_agents, reserved | set(axes.values()), problems)
+    labels = _labels_of(coords or {}, _sizes(found, shapes, problems), agents, problems)
+    own_dims = {name: own[1:] if own[:1] == (AGENT,) else own for name, own in found.items()}
+    own_shapes = {name: shape[len(found[name]) - len(own_dims[name]) :] for name, shape in shapes.items()}
+    one, several = _units(units or {}, own_dims, own_shapes, labels, problems)
+    raise_all(problems, "labels do not fit the fields")
+    labels |= {AGENT: np.array(agents)} if agents else {}
+    further = {field.name: attrs[field.source] for field in fields if attrs and field.source in attrs}
+    return Labels(found, labels, one, several, further)
+
+
+def _given_dims(
+    dims: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], of_agents: Collection[str], axes: Collection[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the dims that are given, with `agent` in front where it was left out; raise where one is of no field."""
+    given = {name: dim_names(name, names) for name, names in dims.items()}
+    for name, own in given.items():
         if name not in shapes:
             raise unknown_name("field for dims=", name, [*shapes, *axes])
-    problems: list[str] = []
-    for place, (letter, name) in enumerate(axes.items()):
-        if name in reserved or name in shapes or name in list(axes.values())[:place]:
-            problems.append(f"dims[{letter!r}]: {name!r} is a name of the Dataset; choose another")
+        if name in of_agents and AGENT not in own and len(own) < len(shapes[name]):
+            given[name] = (AGENT, *own)
+    return given
+
+
+def _dims_of(
+    shapes: Mapping[str, tuple[int, ...]],
+    given: Mapping[str, tuple[str, ...]],
+    same_dims: Mapping[str, str],
+    of_agents: Collection[str],
+    names: Collection[str],
+    problems: list[str],
+) -> dict[str, tuple[str, ...]]:
+    """Return the dims of each field: those `given`, those of another field, or new ones; none is one of `names`."""
     found: dict[str, tuple[str, ...]] = {}
-    taken = reserved | set(shapes) | set(map(final_name, shapes)) | set(axes.values())
+    taken = {*names, *map(final_name, shapes)}
     for name, shape in shapes.items():
+        twin = same_dims.get(name, name)
+        twin = twin if shapes.get(twin) == shape else name
         own = given.get(name)
-        twin = same_dims.get(name)
-        if own is None and twin in shapes and shapes[twin] == shape:
-            own = given.get(twin) or _default_dims(twin, shape, taken, name in of_agents)
         if own is None:
-            own = _default_dims(name, shape, taken, name in of_agents)
+            own = given.get(twin) or _default_dims(twin, shape, taken, name in of_agents)
         if len(own) != len(shape):
             problems.append(
                 f"dims[{name!r}]={list(own)}: the field's cells have shape {shape}, so expected {len(shape)} names"
@@ -133,26 +158,26 @@ def make_labels(
             problems.append(f"dims[{name!r}]={list(own)} has a name twice; expected one for each axis")
         if name in of_agents and AGENT in own[1:]:
             problems.append(f"dims[{name!r}]={list(own)}: expected {AGENT!r} first, or left out")
-        clashes = sorted(set(own) - {AGENT} & (reserved | set(shapes) | set(axes.values())))
+        clashes = sorted(set(own) - {AGENT} & set(names))
         problems += [f"dims[{name!r}]: {dim!r} is a name of the Dataset; choose another" for dim in clashes]
         found[name] = own
-    sizes = _sizes(found, shapes, problems)
-    for dim in coords or {}:
+    return found
+
+
+def _labels_of(
+    coords: Mapping[str, Any], sizes: Mapping[str, int], agents: Sequence[str], problems: list[str]
+) -> dict[str, np.ndarray]:
+    """Return the labels that are given for dims; raise where there is no such dim."""
+    for dim in coords:
         if dim not in sizes:
             raise unknown_name("dim for coords=", dim, sizes)
-    labels = {dim: np.asarray(values) for dim, values in (coords or {}).items()}
+    labels = {dim: np.asarray(values) for dim, values in coords.items()}
     for dim, values in labels.items():
         if values.shape != (sizes[dim],):
             problems.append(f"coords[{dim!r}] has shape {values.shape}; expected ({sizes[dim]},), one label per entry")
     if agents and AGENT in labels:
         problems.append(f"coords[{AGENT!r}]: the labels are the names that Convention(agents=...) gives; leave it out")
-    own_dims = {name: own[1:] if own[:1] == (AGENT,) else own for name, own in found.items()}
-    own_shapes = {name: shape[len(found[name]) - len(own_dims[name]) :] for name, shape in shapes.items()}
-    one, several = _units(units or {}, own_dims, own_shapes, labels, problems)
-    raise_all(problems, "labels do not fit the fields")
-    labels |= {AGENT: np.array(agents)} if agents else {}
-    further = {field.name: attrs[field.source] for field in fields if attrs and field.source in attrs}
-    return Labels(found, labels, one, several, further)
+    return labels
 
 
 def _default_dims(name: str, shape: tuple[int, ...], taken: Collection[str], has_agents: bool) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.names import COUNT, LABEL, VALUE
-from trajlab.plot import _panels, _style, _text
+from trajlab.plot import _figure, _labels, _panels, _style
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -51,11 +51,11 @@ def stack_areas(
     return artists
 
 
-def scale_shares(panels: _style.Panels, ax: "matplotlib.axes.Axes") -> None:
+def scale_shares(panels: _figure.Panels, ax: "matplotlib.axes.Axes") -> None:
     """Let the y axis of a panel go from 0 to 1, with few ticks where it may be small."""
     ax.set_ylim(0, 1)
     ax.set_yticks([0.5, 1] if panels.figure is None else [0, 0.25, 0.5, 0.75, 1])
-    _text.plain_shares(ax.yaxis)
+    _labels.plain_shares(ax.yaxis)
 
 
 def add_steps(

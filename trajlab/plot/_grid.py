@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.names import X_BIN, X_BIN_LEFT, X_BIN_RIGHT, Y_BIN, Y_BIN_LEFT, Y_BIN_RIGHT
-from trajlab.plot import _style, _text
+from trajlab.plot import _figure, _labels, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -24,7 +24,7 @@ FEW, PALE = 10, 0.35
 
 def size_of(count: int) -> tuple[float, float]:
     """Return the inches of a figure of so many maps."""
-    return _style.size_of(count, PANEL, (0.8, 0.6), single=SINGLE)
+    return _figure.figure_size(count, PANEL, (0.8, 0.6), single=SINGLE)
 
 
 def edges_of(result: xr.Dataset, dim: str) -> np.ndarray:
@@ -60,16 +60,16 @@ def pale_note(counts: np.ndarray, what: str = "transitions") -> list[str]:
     return [f"pale: fewer than {FEW} {what}"] if ((counts > 0) & (counts < FEW)).any() else []
 
 
-def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
+def label_axes(panels: _figure.Panels, result: xr.Dataset) -> None:
     """Name both axes of each map, and draw it to scale where both have the same units."""
     for number, ax in enumerate(panels.axes):
         for dim, axis in ((X_BIN, ax.xaxis), (Y_BIN, ax.yaxis)):
             if result[dim].dtype.kind in "iu":
-                _text.plain_numbers(axis, whole=True)
+                _labels.plain_numbers(axis, whole=True)
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax, _text.label_of(result[Y_BIN]))
+            _labels.write_ylabel(panels, ax, _text.label_of(result[Y_BIN]))
         if panels.is_bottom(number):
-            _text.write_xlabel(ax, _text.label_of(result[X_BIN]))
+            _labels.write_xlabel(ax, _text.label_of(result[X_BIN]))
         spans = [float(np.ptp(edges_of(result, dim))) if result.sizes[dim] else 1.0 for dim in DIMS]
         units = [result[dim].attrs.get("units", "") for dim in DIMS]
         is_counted = all(result[dim].dtype.kind in "iu" for dim in DIMS)
@@ -77,16 +77,16 @@ def label_axes(panels: _style.Panels, result: xr.Dataset) -> None:
             ax.set_aspect("equal")
 
 
-def label_strip(panels: _style.Panels, number: int, strip: "matplotlib.axes.Axes", result: xr.Dataset) -> None:
+def label_strip(panels: _figure.Panels, number: int, strip: "matplotlib.axes.Axes", result: xr.Dataset) -> None:
     """Name both axes of the strip beneath one of several panels over `x_bin`, whose edges are the limits of both."""
     edges = edges_of(result, X_BIN)
     strip.set_xlim(edges[0], edges[-1])
     if result[X_BIN].dtype.kind in "iu":
-        _text.plain_numbers(strip.xaxis, whole=True)
+        _labels.plain_numbers(strip.xaxis, whole=True)
     if panels.is_left(number):
         strip.set_ylabel("n")
     if panels.is_bottom(number):
-        _text.write_xlabel(strip, _text.label_of(result[X_BIN]))
+        _labels.write_xlabel(strip, _text.label_of(result[X_BIN]))
 
 
 def has_same_scale(units: Sequence[str], is_counted: bool, spans: Sequence[float]) -> bool:

@@ -8,8 +8,9 @@ import numpy as np
 import xarray as xr
 
 from trajlab.names import NUM_EPISODES_ATTR, TIME
-from trajlab.plot import _legend, _style, _text
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot import _figure, _labels, _legend, _style, _text
+from trajlab.plot._curves import mark_lone_steps
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -39,7 +40,7 @@ class Curves:
 
 
 def draw_curves(
-    panels: _style.Panels, result: xr.Dataset, curves: Curves, looks: Sequence[_style.Look], kwargs: dict[str, Any]
+    panels: _figure.Panels, result: xr.Dataset, curves: Curves, looks: Sequence[_style.Look], kwargs: dict[str, Any]
 ) -> list[Any]:
     """Draw and label each panel; return one artist per line."""
     lines: list[Any] = []
@@ -48,12 +49,12 @@ def draw_curves(
         if result.attrs[NUM_EPISODES_ATTR] and len(looks):
             lines = _draw(ax, result[TIME].values, curves, number, looks, kwargs)
         else:
-            _text.write_empty(ax)
+            _labels.write_empty(ax)
         at_risk = curves.at_risk[number] if len(curves.at_risk) else np.zeros((0, 0), np.int64)
         draw_alive(strip, result[TIME].values, at_risk, len(looks) <= 1, looks)
         _label(panels, ax, strip, panels.is_left(number))
         if panels.is_bottom(number):
-            _text.write_xlabel(strip, _text.time_label(result[TIME]))
+            _labels.write_xlabel(strip, _text.time_label(result[TIME]))
     return lines
 
 
@@ -81,19 +82,19 @@ def _draw(
     return lines
 
 
-def _label(panels: _style.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib.axes.Axes", is_first: bool) -> None:
+def _label(panels: _figure.Panels, ax: "matplotlib.axes.Axes", strip: "matplotlib.axes.Axes", is_first: bool) -> None:
     ax.set_ylim(-0.02, 1.02)
     ax.set_yticks(
         [0.5, 1] if panels.figure is None else [0, 0.5, 1] if len(panels.axes) > 1 else [0, 0.25, 0.5, 0.75, 1]
     )
-    _text.plain_shares(ax.yaxis)
+    _labels.plain_shares(ax.yaxis)
     if is_first:
-        _text.write_ylabel(panels, ax, "share of episodes")
+        _labels.write_ylabel(panels, ax, "share of episodes")
         strip.set_ylabel("n")
 
 
 def entries(
-    panels: _style.Panels, lines: Sequence[Any], names: list[str], curves: Curves, title: str | None
+    panels: _figure.Panels, lines: Sequence[Any], names: list[str], curves: Curves, title: str | None
 ) -> _legend.Entries:
     """Return what the legend says: each line, with its final share where there is a single panel, and the dots."""
     handles, labels = list(lines), names

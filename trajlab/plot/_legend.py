@@ -1,7 +1,5 @@
-"""Legends of all plots: what stands for a group, what it is called, and where that fits."""
+"""Legends of all plots: what they say, and where they are written."""
 
-import functools
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -9,8 +7,10 @@ import numpy as np
 
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
-from trajlab.plot._style import Panels
-from trajlab.plot._text import is_narrow, is_tiny, plural, points_of, safe, told_apart, with_units
+from trajlab.plot import _legend_fit
+from trajlab.plot._figure import Panels
+from trajlab.plot._labels import is_narrow, is_tiny, points_of
+from trajlab.plot._text import plural, safe, with_units
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -19,16 +19,8 @@ INSIDE_POINTS = (8, 6)
 """Size of letters in a legend inside of Axes; the smaller one where it would fill too much of them."""
 NARROW_POINTS, TINY_POINTS = (7, 8), (6, 6)
 """Size of letters in a legend above narrow and tiny Axes, and of their labels then."""
-MAX_SHARE = 0.6
-"""Part of the Axes' height that a legend inside of them may take."""
-NARROWEST = 7.0
-"""A column of a legend inside of Axes is not narrower than so many letters are high, if there is another."""
 WIDE_COLUMN = 10.0
 """A column of a legend above Axes is at least so wide, if labels are that long."""
-GAPS = 1.25
-"""How many times as wide and high as Axes a layout has the place that they and their labels are in."""
-FEW_LETTERS = 7
-"""No label is broken or shortened to fewer letters."""
 
 
 class Entries(NamedTuple):
@@ -105,7 +97,7 @@ def write_legend(panels: Panels, handles: Sequence[Any], labels: Sequence[str], 
         return
     figure: Any = panels.figure
     points = points_of("legend.fontsize")
-    texts, columns, rows = _arranged(labels, figure.get_figwidth() * 72 / points, 4.8)
+    texts, columns, rows = _legend_fit.arranged(labels, figure.get_figwidth() * 72 / points, _legend_fit.BESIDE_WIDE)
     figure.set_figheight(figure.get_figheight() + (rows - 1) * 1.25 * points / 72)
     style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "title_fontsize": "medium"}
     figure.legend(handles, texts, title=title, ncols=columns, **style)
@@ -126,25 +118,23 @@ def write_above(
 
 
 def _write_given(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Sequence[str], title: str | None) -> None:
-    width, height, whole = _room(ax)
+    """Draw a legend at the top of Axes and make room for it there, or above them where it would take too much."""
+    room, has_title = _legend_fit.room_of(ax), title is not None
     for points in INSIDE_POINTS:
-        texts, columns, rows = _arranged(labels, width / points, 3.2)
-        share = (1.6 * (rows + (title is not None)) + 1.5) * points / height
-        if share <= MAX_SHARE:
+        found, height = _legend_fit.arranged(labels, room.width / points), room.height / points
+        if _legend_fit.share_of(found.rows + has_title, height) <= _legend_fit.MAX_SHARE:
             break
     else:
-        if whole:
-            _write_shortened_above(ax, handles, labels, title, whole)
+        if room.whole:
+            _write_shortened_above(ax, handles, labels, title, room.whole)
             return
-        rows = max(int((MAX_SHARE * height / points - 1.5) / 1.6) - (title is not None), 1)
-        columns = min(-(-len(labels) // rows), max(int(width / points / NARROWEST), 1))
-        rows = -(-len(labels) // columns)
-        texts = _shortened(labels, width / points / columns - 3.2)
-        share = min((1.6 * (rows + (title is not None)) + 1.5) * points / height, 0.85)
+        found = _legend_fit.arranged_short(labels, room.width / points, height, has_title)
     style: dict[str, Any] = {"loc": "upper center", "fontsize": points, "title_fontsize": points, "frameon": False}
-    legend = ax.legend(handles, texts, title=title, ncols=columns, columnspacing=1.0, handlelength=1.4, **style)
+    style |= {"ncols": found.columns, "columnspacing": 1.0, "handlelength": 1.4}
+    legend = ax.legend(handles, found.texts, title=title, **style)
     legend.set_in_layout(False)  # a layout would make the Axes smaller for what is inside of them
     bottom, top = ax.get_ylim()
+    share = min(_legend_fit.share_of(found.rows + has_title, height), _legend_fit.MOST_SHARE)
     ax.set_ylim(bottom, bottom + (top - bottom) / (1 - share))
 
 
@@ -161,9 +151,9 @@ def _write_shortened_above(
         points, others = TINY_POINTS if is_tiny(ax) else NARROW_POINTS
         _make_small(ax, others)
     room /= points
-    longest = max(map(_width, labels)) + 3.2
+    longest = max(map(_legend_fit.width_of, labels)) + _legend_fit.BESIDE
     columns = int(np.clip(room // min(longest, WIDE_COLUMN), 1, len(labels)))
-    texts = _shortened(labels, room / columns - 3.2)
+    texts = _legend_fit.cut_short(labels, room / columns - _legend_fit.BESIDE)
     style = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "labelspacing": 0.3, "title": title}
     write_above(ax, handles, texts, columns, points, **style)
 
@@ -171,76 +161,7 @@ def _write_shortened_above(
 def _make_small(ax: "matplotlib.axes.Axes", points: float) -> None:
     """Make the labels of Axes and their strip small."""
     ax.yaxis.label.set(y=1.0, horizontalalignment="right")  # it may be longer than the Axes are high
-    for one in _in_same_place(ax):
+    for one in _legend_fit.in_same_place(ax):
         one.tick_params(labelsize=points)
         for axis in (one.xaxis, one.yaxis):
             axis.label.set_fontsize(points)
-
-
-def _shortened(labels: Sequence[str], room: float) -> list[str]:
-    """Return labels without their middle where there is less room; `room` as a multiple of the letters' size."""
-    too_long = [_letters_within(label, room) for label in labels if _width(label) > room]
-    letters = min(too_long, default=max(map(len, labels)))
-    texts = told_apart(labels, letters)
-    while letters > FEW_LETTERS and max(map(_width, texts)) > room:
-        letters -= 1
-        texts = told_apart(labels, letters)
-    return [safe(text) for text in texts]
-
-
-def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float, float]:
-    """Return about how many points wide and high Axes are, and how wide with their labels; the last 0 if fixed.
-
-    Where there is a layout they have yet to become smaller by their titles and labels.
-    """
-    root: Any = ax.get_figure(root=True)
-    scale = 72 / root.dpi
-    box, place = ax.get_window_extent(), ax.get_subplotspec()
-    if root.get_layout_engine() is None or place is None:
-        return 0.85 * box.width * scale, 0.9 * box.height * scale, 0.0
-    from matplotlib.transforms import Bbox
-
-    mine = _in_same_place(ax)
-    inner = Bbox.union([other.get_window_extent() for other in mine])
-    tight = [other.get_tightbbox(for_layout_only=True) for other in mine]
-    outer = Bbox.union([box for box in tight if box is not None])
-    width, height = GAPS * inner.width, GAPS * inner.height
-    beside, above = outer.width - inner.width, outer.height - inner.height
-    left, high = max(width - beside, 1.0), max(height - above, 1.0) * box.height / inner.height
-    return 0.95 * scale * left, 0.95 * scale * high, 0.95 * scale * (left + inner.x0 - outer.x0)
-
-
-def _in_same_place(ax: "matplotlib.axes.Axes") -> list["matplotlib.axes.Axes"]:
-    """Return all Axes that share the place of these in a figure: their strip, too."""
-    root: Any = ax.get_figure(root=True)
-    places = [(other, other.get_subplotspec()) for other in root.axes]
-    whole = {other: place.get_topmost_subplotspec() for other, place in places if place is not None}
-    return [other for other, place in whole.items() if place == whole[ax]]
-
-
-def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:
-    """Return labels, broken where they are too long, and in how many columns and rows of text they stand.
-
-    `room` is the width there is, and `beside` what each column takes beside its letters, as multiples of the
-    letters' size.
-    """
-    broken = [textwrap.wrap(label, _letters_within(label, room - beside)) or [label] for label in labels]
-    longest = max(_width(line) for lines in broken for line in lines)
-    columns = int(np.clip(room // (longest + beside), 1, len(labels)))
-    rows = -(-len(labels) // columns) * max(map(len, broken))
-    return [safe("\n".join(lines)) for lines in broken], columns, rows
-
-
-def _letters_within(label: str, room: float) -> int:
-    """Return how many letters like those of a label there is room for."""
-    width = _width(label)
-    return max(int(room / width * len(label)), FEW_LETTERS) if width else FEW_LETTERS
-
-
-@functools.cache
-def _width(text: str) -> float:
-    """Return the width of a text, as a multiple of the size of its letters."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    return float(text_to_path.get_text_width_height_descent(text, FontProperties(size=10), ismath=False)[0]) / 10

@@ -9,7 +9,7 @@ import xarray as xr
 from trajlab.analysis.common import made_by
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import NUM_COMPLETE_ATTR, NUM_TRANSITIONS_ATTR
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -30,10 +30,10 @@ def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, fl
     said = " ".join(" ".join(ax.get_title(loc=place) for place in ("center", "right")).split())
     _, found, note = said.partition("not shown: ")
     ax.set_title("", loc="right")
-    _text.write_panel_title(ax, [title, *([found + note.split(" in no group")[0]] if found else [])])
+    _labels.write_panel_title(ax, [title, *([found + note.split(" in no group")[0]] if found else [])])
     if ax.yaxis_inverted():  # names of bars that lie on their side, which would take room from all panels above
         names = [" ".join(text.get_text().split("\n")) for text in ax.get_yticklabels()]
-        ax.set_yticks(ax.get_yticks(), _text.broken_rows(ax, names, LETTERS))
+        ax.set_yticks(ax.get_yticks(), _labels.broken_rows(ax, names, LETTERS))
     legend = ax.get_legend()
     if legend is None:
         return
@@ -50,7 +50,7 @@ def finish_panel(ax: "matplotlib.axes.Axes", title: str, limits: tuple[float, fl
 
 def _write_legend(ax: "matplotlib.axes.Axes", handles: list[Any], texts: list[str]) -> None:
     """Write a legend above the panel, below its title."""
-    points, room = LEGEND_POINTS, _text.size_of(ax)[0]
+    points, room = LEGEND_POINTS, _labels.size_of(ax)[0]
     if _row_width(texts) * points > room:
         texts = [text.split(" (")[0] for text in texts]  # without counts
     columns = len(texts) if _row_width(texts) * points <= room else -(-len(texts) // 2)
@@ -62,7 +62,9 @@ def _row_width(texts: Sequence[str]) -> float:
     return sum(0.55 * len(text) + 3.2 for text in texts)
 
 
-def write_frame(ds: xr.Dataset, panels: _style.Panels, chosen: Groups, is_grouped: bool, hidden: Sequence[str]) -> None:
+def write_frame(
+    ds: xr.Dataset, panels: _figure.Panels, chosen: Groups, is_grouped: bool, hidden: Sequence[str]
+) -> None:
     """Write what the page is of, what its lines and colours are, and which fields there was no room for."""
     attrs = made_by(ds, "plot_overview", "")
     complete, transitions = attrs[NUM_COMPLETE_ATTR], attrs[NUM_TRANSITIONS_ATTR]
@@ -77,4 +79,4 @@ def write_frame(ds: xr.Dataset, panels: _style.Panels, chosen: Groups, is_groupe
         handles = [_legend.line(look.color) for look in _style.looks_of(ds, panels, chosen)]
         counts, what = _legend.member_counts(chosen, np.zeros(0))
         _legend.write_legend(panels, handles, _legend.group_labels(chosen, counts), _legend.groups_title(chosen, what))
-    _text.write_title(panels, lines + _legend.left_out(chosen))
+    _labels.write_title(panels, lines + _legend.left_out(chosen))

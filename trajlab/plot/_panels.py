@@ -8,7 +8,7 @@ import xarray as xr
 
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LABEL, VALUE
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -27,10 +27,10 @@ def group_names(groups: Groups) -> list[str]:
     """
     if groups.name is None:
         return [""]
-    if groups.size > _style.MAX_PANELS:
+    if groups.size > _figure.MAX_PANELS:
         some = [label.item() for label in groups.labels[:2]]
         raise ValueError(
-            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_style.MAX_PANELS} are drawn. "
+            f"by={groups.name!r} has {groups.size} groups, one panel each; at most {_figure.MAX_PANELS} are drawn. "
             f"Choose or join groups, as in groups={{'some': {some!r}}}"
         )
     title = _legend.groups_title(groups)
@@ -46,15 +46,15 @@ def panel_names(ds: xr.Dataset, field: str, groups: Groups) -> list[str]:
         When there are more of them than a figure has room for.
     """
     components = _text.component_titles(ds, field)
-    _style.check_panels(ds, field, len(components))
+    _figure.check_panels(ds, field, len(components))
     if groups.name is None:
         return components
     count = groups.size * len(components)
-    if count > _style.MAX_PANELS:
+    if count > _figure.MAX_PANELS:
         some = [label.item() for label in groups.labels[:2]]
         raise ValueError(
             f"by={groups.name!r} has {groups.size} groups, and {field!r} {len(components)} components: {count} panels; "
-            f"at most {_style.MAX_PANELS} are drawn. Choose or join groups, as in groups={{'some': {some!r}}}"
+            f"at most {_figure.MAX_PANELS} are drawn. Choose or join groups, as in groups={{'some': {some!r}}}"
         )
     labels = group_names(groups)
     return [f"{label}, {name}" if len(components) > 1 else label for label in labels for name in components]
@@ -80,19 +80,19 @@ def by_component(variable: xr.DataArray, groups: Groups, inner: Sequence[str], l
 
 
 def write_names(
-    panels: _style.Panels, names: Sequence[str], lines: Sequence[str], notes: Sequence[str] | None = None
+    panels: _figure.Panels, names: Sequence[str], lines: Sequence[str], notes: Sequence[str] | None = None
 ) -> None:
     """Write the title `lines` of a plot, and where there are several panels the name of each, with a note below it."""
     if len(panels.axes) > 1:
         for number, (ax, name) in enumerate(zip(panels.axes, names, strict=True)):
-            _text.write_panel_title(ax, [name] if notes is None else [name, notes[number]])
+            _labels.write_panel_title(ax, [name] if notes is None else [name, notes[number]])
         if panels.figure is None:
             lines = [*lines, *panels.axes[0].get_title().split("\n")]
-    _text.write_title(panels, lines, centered=True)
+    _labels.write_title(panels, lines, centered=True)
 
 
 def value_texts(ax: "matplotlib.axes.Axes", variable: xr.DataArray) -> list[str]:
     """Return what each value is called, shortened where it would take too much room beside the Axes."""
     names = [str(value) for value in variable[LABEL if LABEL in variable.coords else VALUE].values]
-    room = _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize"))
+    room = _labels.size_of(ax)[0] / (0.62 * _labels.points_of("ytick.labelsize"))
     return _text.told_apart(names, int(np.clip(room / 2, *LETTERS)))

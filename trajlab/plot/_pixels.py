@@ -14,7 +14,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.flat import batch_of
 from trajlab.dataset.flat_whole import read_flat
 from trajlab.names import EPISODE, TIME
-from trajlab.plot import _text
+from trajlab.plot import _labels
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -44,7 +44,7 @@ def ordinal(number: int) -> str:
 def thinned(ds: xr.Dataset, name: str, order: np.ndarray, ax: "matplotlib.axes.Axes") -> Thin:
     """Return the episodes at some positions, in this order, and their steps, no more than Axes have pixels."""
     root: Any = ax.get_figure(root=True)
-    width, height = (int(points / 72 * root.dpi) for points in _text.size_of(ax))
+    width, height = (int(points / 72 * root.dpi) for points in _labels.size_of(ax))
     cells = Cells.of(ds)
     longest = int(cells.counts[order].max(initial=0))
     rows, steps = max(-(-len(order) // height), 1), max(-(-longest // width), 1)

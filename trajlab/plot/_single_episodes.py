@@ -11,7 +11,7 @@ from trajlab.analysis.alignment.alignments import Alignment
 from trajlab.analysis.common import as_rows
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.names import EPISODE
-from trajlab.plot import _style
+from trajlab.plot import _figure, _style
 
 
 def single_lines(
@@ -20,7 +20,7 @@ def single_lines(
     which: np.ndarray,
     alignment: Alignment,
     group: np.ndarray | None,
-    panels: _style.Panels,
+    panels: _figure.Panels,
     looks: Sequence[_style.Look],
 ) -> list[Any]:
     """Return for each component a collection of single episodes, each in the colour of its group."""

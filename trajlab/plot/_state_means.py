@@ -8,7 +8,7 @@ import xarray as xr
 from trajlab.analysis.common import inner_dims
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import MEAN, STD, X_BIN, N
-from trajlab.plot import _grid, _legend, _panels, _style, _text
+from trajlab.plot import _figure, _grid, _labels, _legend, _panels, _style, _text
 from trajlab.plot._strip import draw_counts, split_strip
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DIVERGING = "coolwarm"
 
 
 def draw_lines(
-    panels: _style.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
+    panels: _figure.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
 ) -> tuple[list[str], _legend.Entries]:
     """Draw lines of the mean, a band of the deviation and strips, a panel for each component.
 
@@ -48,7 +48,7 @@ def draw_lines(
             if groups.name is None:
                 handles.append(band)
         draw_counts(strip, edges, arrays[N][number], groups.name is None, looks)
-        _text.write_ylabel(panels, ax, labels[number])
+        _labels.write_ylabel(panels, ax, labels[number])
         _grid.label_strip(panels, number, strip, result)
     lines, drawn = [f"n: {result[N].attrs['long_name']}"], ["mean", "± standard deviation"]
     if groups.name is None:
@@ -60,7 +60,7 @@ def draw_lines(
 
 
 def draw_maps(
-    panels: _style.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
+    panels: _figure.Panels, ds: xr.Dataset, name: str, result: xr.Dataset, groups: Groups, kwargs: dict[str, Any]
 ) -> tuple[list[str], None]:
     """Draw maps of the mean, each component in a scale of colours of its own; return lines of a title."""
     from matplotlib.collections import QuadMesh
@@ -79,7 +79,7 @@ def draw_maps(
         if len(labels) > 1 or is_last:
             has_own = len(labels) > 1
             bar = panels.root.colorbar(mesh, ax=ax if has_own else panels.axes, extend=_beyond(mesh, means[same]))
-            _text.write_bar_label(panels, bar, f"mean of {labels[component]}", of_all=not has_own)
+            _labels.write_bar_label(panels, bar, f"mean of {labels[component]}", of_all=not has_own)
         if "alpha" not in kwargs:
             _grid.fade(mesh, counts[number].T)
     _grid.label_axes(panels, result)

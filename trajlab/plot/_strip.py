@@ -1,11 +1,11 @@
-"""The strip beneath a plot, of how many episodes or transitions its values are of; and lone steps of curves."""
+"""The strip beneath a plot, of how many episodes or transitions its values are of."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trajlab.plot import _style, _text
+from trajlab.plot import _figure, _labels, _style
 from trajlab.plot._areas import add_steps
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ def _two_rows(place: Any) -> tuple[Any, Any]:
     """Return a place in a grid in two parts: rows of the grid where it has such, so that what they hold is aligned."""
     grid, rows, columns = place.get_gridspec(), place.rowspan, place.colspan
     heights = grid.get_height_ratios()
-    if len(rows) == 2 and [heights[row] for row in rows] == _style.STRIP_RATIOS:
+    if len(rows) == 2 and [heights[row] for row in rows] == _figure.STRIP_RATIOS:
         across = slice(columns.start, columns.stop)
         return grid[rows.start, across], grid[rows.start + 1, across]
-    parts = place.subgridspec(2, 1, height_ratios=_style.STRIP_RATIOS, hspace=0.0)
+    parts = place.subgridspec(2, 1, height_ratios=_figure.STRIP_RATIOS, hspace=0.0)
     return parts[0], parts[1]
 
 
@@ -54,7 +54,7 @@ def draw_alive(
     """Draw how many episodes each step's values are of, `counts` (group, time); each step is `width` wide."""
     edges = (np.append(time, time[-1] + width) if len(time) else np.array([0.0, width])) - width / 2
     draw_counts(ax, edges, counts if len(time) else np.zeros((len(counts), 1)), is_filled, looks)
-    _text.plain_numbers(ax.xaxis, whole=width == 1)
+    _labels.plain_numbers(ax.xaxis, whole=width == 1)
 
 
 def draw_counts(
@@ -73,13 +73,5 @@ def scale_counts(ax: "matplotlib.axes.Axes", most: int) -> None:
     """Let the y axis of a strip go from 0 to the largest count, and tick only these."""
     ax.set_ylim(0, max(most * 1.1, 1))
     ticks = [0, most] if most else [0]
-    ax.set_yticks(ticks if _text.size_of(ax)[1] > LOW else ticks[-1:])
-    _text.plain_numbers(ax.yaxis)
-
-
-def mark_lone_steps(ax: "matplotlib.axes.Axes", time: np.ndarray, curve: np.ndarray, color: Any) -> None:
-    """Mark where a curve has no neighbour to draw a line to."""
-    there = np.isfinite(np.concatenate([[np.nan], curve, [np.nan]]))
-    lone = there[1:-1] & ~there[:-2] & ~there[2:]
-    if lone.any():
-        ax.plot(time[lone], curve[lone], color=color, linestyle="none", marker="o", markersize=4, zorder=4)
+    ax.set_yticks(ticks if _labels.size_of(ax)[1] > LOW else ticks[-1:])
+    _labels.plain_numbers(ax.yaxis)

@@ -10,7 +10,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.analysis.grouping.training import edges_along, is_along
 from trajlab.names import FIRST, LAST
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _labels, _legend, _style
 from trajlab.plot._strip import scale_counts
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ class Places:
         if len(self.which):
             ax.set_xlim(self.left[0], self.right[-1])
         if self.labels is not None:
-            _text.label_ticks(ax, self.middle, _text.broken_labels(ax, self.labels))
+            _labels.label_ticks(ax, self.middle, _labels.broken_labels(ax, self.labels))
         else:
-            _text.plain_numbers(ax.xaxis, whole=groups.values.dtype.kind in "iu")
+            _labels.plain_numbers(ax.xaxis, whole=groups.values.dtype.kind in "iu")
         if groups.name is not None:
-            _text.write_xlabel(ax, _legend.groups_title(groups).replace("_", " "))
+            _labels.write_xlabel(ax, _legend.groups_title(groups).replace("_", " "))
 
 
 def draw_bars(ax: "matplotlib.axes.Axes", places: Places, counts: np.ndarray, rest: np.ndarray | None = None) -> None:

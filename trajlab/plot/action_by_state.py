@@ -24,7 +24,7 @@ from trajlab.names import (
     X_BIN,
     N,
 )
-from trajlab.plot import _grid, _legend, _panels, _state_means, _style, _text
+from trajlab.plot import _figure, _grid, _labels, _legend, _panels, _state_means, _style, _text
 from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
 from trajlab.plot._strip import draw_counts, split_strip
 
@@ -86,16 +86,16 @@ def plot_action_by_state(
     if MEAN in result and not is_map:
         _style.check_groups(ds, chosen)
         names = _text.component_titles(ds, name)
-        _style.check_panels(ds, name, len(names))
+        _figure.check_panels(ds, name, len(names))
     else:
         names = _panels.panel_names(ds, name, chosen) or [name]
     size = _grid.size_of(len(names)) if is_map else None
-    panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(names), ax, size=size, mend=_figure.select_mend(ds, name))
     lines = [f"{title_of(ds, name)} by state: {_counted(result)}"]
     entries: _legend.Entries | None = None
     if not (result[N].values.any() and chosen.size):
         for ax_ in panels.axes:
-            _text.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     elif MEAN in result:
         draw = _state_means.draw_maps if is_map else _state_means.draw_lines
         notes, entries = draw(panels, ds, name, result, chosen, kwargs)
@@ -133,7 +133,7 @@ def _counted(result: xr.Dataset) -> str:
 
 
 def _draw_shares(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     result: xr.Dataset,
     groups: Groups,
     inner: tuple[str, ...],
@@ -151,13 +151,13 @@ def _draw_shares(
         scale_shares(panels, ax)
         draw_counts(strip, edges, n[np.newaxis], True, [_style.Look(None)])
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax, "share of transitions", share=0.5)
+            _labels.write_ylabel(panels, ax, "share of transitions", share=0.5)
         _grid.label_strip(panels, number, strip, result)
     return handles, [f"n: {result[N].attrs['long_name']}"]
 
 
 def _draw_most_frequent(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     result: xr.Dataset,
     groups: Groups,
     inner: tuple[str, ...],

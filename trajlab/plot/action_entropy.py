@@ -11,9 +11,10 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.names import COMPLETE, ENTROPY, EPISODE, NUM_TRANSITIONS_ATTR, TIME, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
+from trajlab.plot._curves import mark_lone_steps
 from trajlab.plot._dots import Drawn, Points, along_of, draw_all, legend_of_all
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -65,13 +66,13 @@ def plot_action_entropy(
     check_entropy_options(per, window, by, groups)
     ds, name = field_of(ds, field, like=np.int64, along=by)
     components = _text.component_titles(ds, name)
-    _style.check_panels(ds, name, len(components))
+    _figure.check_panels(ds, name, len(components))
     if per == "episode":
         return _plot_episodes(ds, name, components, ax, kwargs)
     chosen = make_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     result = grouped_entropy(ds, name, chosen, window)
-    panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(components), ax, mend=_figure.select_mend(ds, name))
     lines, has_limit = _draw(panels, ds, result, chosen, inner_dims(ds, name), kwargs)
     title = title_of(ds, name)
     texts = [f"entropy of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
@@ -102,7 +103,7 @@ def _plot_episodes(
 ) -> "matplotlib.axes.Axes | np.ndarray":
     """Draw the entropy within each episode."""
     result = episode_entropy(ds, name)
-    panels = _style.make_panels(len(components), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(components), ax, mend=_figure.select_mend(ds, name))
     along = along_of(ds, None)
     bits = result[ENTROPY].values.reshape(result.sizes[EPISODE], len(components))
     drawn: Drawn | None = None
@@ -113,12 +114,12 @@ def _plot_episodes(
             drawn = draw_all(ax_, points, kwargs)
             ax_.set_ylim(bottom=-0.02 * max(float(points.values.max()), 1.0))
         else:
-            _text.write_empty(ax_)
-        _text.plain_numbers(ax_.xaxis, whole=True)
+            _labels.write_empty(ax_)
+        _labels.plain_numbers(ax_.xaxis, whole=True)
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax_, "entropy [bits]")
+            _labels.write_ylabel(panels, ax_, "entropy [bits]")
         if panels.is_bottom(number):
-            _text.write_xlabel(ax_, _text.label_of(along))
+            _labels.write_xlabel(ax_, _text.label_of(along))
     lines = [f"entropy of {title_of(ds, name)} within each episode: {_text.count_text(result.attrs)}"]
     _panels.write_names(panels, components, lines + _text.not_shown(result.attrs))
     if drawn is not None:
@@ -127,7 +128,7 @@ def _plot_episodes(
 
 
 def _draw(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     ds: xr.Dataset,
     result: xr.Dataset,
     groups: Groups,
@@ -150,7 +151,7 @@ def _draw(
         strip = split_strip(ax)
         lines = []
         if not (result.attrs[NUM_TRANSITIONS_ATTR] and groups.size):
-            _text.write_empty(ax)
+            _labels.write_empty(ax)
         else:
             top = max(1.1 * float(np.nanmax(bits, initial=0)), 1.0)
             for curve, n, look in zip(bits[number], alive[number], looks, strict=True):
@@ -169,14 +170,14 @@ def _draw(
 
 
 def _label(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     number: int,
     ax: "matplotlib.axes.Axes",
     strip: "matplotlib.axes.Axes",
     result: xr.Dataset,
 ) -> None:
     if panels.is_left(number):
-        _text.write_ylabel(panels, ax, "entropy [bits]")
+        _labels.write_ylabel(panels, ax, "entropy [bits]")
         strip.set_ylabel("n")
     if panels.is_bottom(number):
-        _text.write_xlabel(strip, _text.time_label(result[TIME]))
+        _labels.write_xlabel(strip, _text.time_label(result[TIME]))

@@ -21,7 +21,7 @@ from trajlab.names import (
     SHARE,
     VALUE,
 )
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -75,20 +75,20 @@ def plot_action_histogram(
     """
     ds, name = field_of(ds, field, like=np.int64, along=by)
     titles = _text.component_titles(ds, name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     result = grouped_histogram(ds, name, chosen, bins, labels)
-    panels = _style.make_panels(len(titles), ax, share_y=True, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, share_y=True, mend=_figure.select_mend(ds, name))
     heights = _heights(result, by, inner_dims(ds, name), len(titles))
     looks = _style.looks_of(ds, panels, chosen)
     along = _text.axis_labels(ds, name)
     handles: list[Any] = []
     for number, ax_ in enumerate(panels.axes):
         handles = _draw(ax_, result, heights[:, number], looks, kwargs, 0.75 if panels.figure is not None else 0.55)
-        _label(panels, number, along[number], result, by)
-    counted = f"{result.attrs['num_transitions']:,} transitions of {_text.count_text(result.attrs)}"
-    _text.write_title(
+        _label(panels, number, along[number], by)
+    counted = f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}"
+    _labels.write_title(
         panels, [f"{title_of(ds, name)}: {counted}", *_text.not_shown(result.attrs), *_legend.left_out(chosen)]
     )
     if by is not None and handles:
@@ -124,7 +124,7 @@ def _draw(
 ) -> list[Any]:
     """Draw heights (group, place); return one artist per group. `share` of the Axes' height is left to it."""
     if not result[COUNT].values.any():
-        _text.write_empty(ax, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+        _labels.write_empty(ax, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
         return []
     if BIN in result.dims:
         edges = np.append(result[BIN_LEFT].values, result[BIN_RIGHT].values[-1])
@@ -135,7 +135,7 @@ def _draw(
     if heights.size <= MAX_BARS:
         return _draw_bars(ax, places, heights, looks, texts, kwargs, share)
     if texts is not None:
-        _text.label_ticks(ax, places, texts)
+        _labels.label_ticks(ax, places, texts)
     edges = np.append(places - 0.5, places[-1] + 0.5)
     return _draw_outlines(ax, edges, heights, looks, kwargs)
 
@@ -164,7 +164,7 @@ def _draw_bars(
     """Draw bars, groups side by side; lying, from top to bottom, where their names are long."""
     from matplotlib.patches import Rectangle
 
-    sideways = texts is not None and _text.needs_sideways(ax, texts)
+    sideways = texts is not None and _labels.needs_sideways(ax, texts)
     thick = 0.8 / len(heights)
     across = "height" if sideways else "width"
     artists = []
@@ -174,13 +174,13 @@ def _draw_bars(
         style[across] = style.pop("width")
         artists.append((ax.barh if sideways else ax.bar)(at, height, **style))
     if sideways:
-        letters = int(MAX_BESIDE * _text.size_of(ax)[0] / (0.62 * _text.points_of("ytick.labelsize")))
-        names = _text.broken_rows(ax, texts or (), max(letters, MIN_LETTERS), share)
+        letters = int(MAX_BESIDE * _labels.size_of(ax)[0] / (0.62 * _labels.points_of("ytick.labelsize")))
+        names = _labels.broken_rows(ax, texts or (), max(letters, MIN_LETTERS), share)
         ax.set_yticks(places, [_text.safe(name) for name in names])
         if not ax.yaxis_inverted():
             ax.invert_yaxis()
     elif texts is not None:
-        _text.label_ticks(ax, places, texts)
+        _labels.label_ticks(ax, places, texts)
     return artists
 
 
@@ -229,7 +229,7 @@ def _draw_needles(
     return artists
 
 
-def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, by: str | None) -> None:
+def _label(panels: _figure.Panels, number: int, label: str, by: str | None) -> None:
     """Name both axes of a panel; in a figure of our own all panels share the height, named once a row."""
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
@@ -237,14 +237,14 @@ def _label(panels: _style.Panels, number: int, label: str, result: xr.Dataset, b
     if sideways:
         ax.set_ylabel(_text.safe(label))
     else:
-        _text.write_xlabel(ax, label)
+        _labels.write_xlabel(ax, label)
     if by is not None:
-        _text.plain_shares(height)
+        _labels.plain_shares(height)
     else:
-        _text.plain_numbers(height, whole=True)
+        _labels.plain_numbers(height, whole=True)
     text = "share of the group's transitions" if by is not None else "transitions"
     if sideways:
-        _text.write_xlabel(ax, text, share=1 - MAX_BESIDE)
+        _labels.write_xlabel(ax, text, share=1 - MAX_BESIDE)
         return
     if panels.is_left(number):
-        _text.write_ylabel(panels, ax, text, share=0.95)
+        _labels.write_ylabel(panels, ax, text, share=0.95)

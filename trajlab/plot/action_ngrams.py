@@ -13,7 +13,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, LABEL, NGRAM, NUM_TRANSITIONS_ATTR, SHARE, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -79,15 +79,15 @@ def plot_action_ngrams(
     parts = [table[(place == number) & (table[N] == length)] for number in range(len(places)) for length in lengths]
     most = max(map(len, parts))
     columns = _columns(len(names), len(lengths))
-    size, mend = _size(len(names), columns, most), _style.select_mend(ds, name)
-    panels = _style.make_panels(len(names), ax, size=size, columns=columns, mend=mend)
+    size, mend = _size(len(names), columns, most), _figure.select_mend(ds, name)
+    panels = _figure.make_panels(len(names), ax, size=size, columns=columns, mend=mend)
     for number, (ax_, part) in enumerate(zip(panels.axes, parts, strict=True)):
         if len(part):
             same = parts[number % len(lengths) :: len(lengths)]
             _draw(ax_, part, max(float(one[SHARE].max()) for one in same if len(one)), kwargs)
             _label(panels, number, ax_)
         else:
-            _text.write_empty(ax_, "no n-grams" if table.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no n-grams" if table.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     what = f"{lengths[0]}-grams" if len(lengths) == 1 else "n-grams"
     lines = [f"{title_of(ds, name)}: most frequent {what} of {_text.count_text(table.attrs)}"]
     notes = [_total(part) for part in parts]
@@ -100,10 +100,10 @@ def plot_action_ngrams(
 
 def _check_panels(places: int, lengths: Sequence[int]) -> None:
     count = places * len(lengths)
-    if count > _style.MAX_PANELS:
+    if count > _figure.MAX_PANELS:
         raise ValueError(
             f"n={list(lengths)!r} makes {len(lengths)} panels for each of {places}: {count}; at most "
-            f"{_style.MAX_PANELS} are drawn. Choose fewer n, groups or components"
+            f"{_figure.MAX_PANELS} are drawn. Choose fewer n, groups or components"
         )
 
 
@@ -114,13 +114,13 @@ def _panel_name(place: str, length: int, places: int, lengths: int) -> str:
 
 def _columns(count: int, lengths: int) -> int:
     """Return how many panels stand side by side: those of all lengths where these are few."""
-    return lengths if 1 < lengths <= 3 else _style.columns_of(count)
+    return lengths if 1 < lengths <= 3 else _figure.columns_of(count)
 
 
 def _size(count: int, columns: int, most: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, the fullest of which has `most` bars."""
     height = max(ROW * most, 0.8) + 0.8
-    return _style.size_of(count, (WIDTH if count == 1 else PANEL_WIDTH, height), (0.0, 0.6), columns)
+    return _figure.figure_size(count, (WIDTH if count == 1 else PANEL_WIDTH, height), (0.0, 0.6), columns)
 
 
 def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs: dict[str, Any]) -> None:
@@ -133,14 +133,14 @@ def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs
     ax.barh(places, part[SHARE], **style)
     ax.set_xlim(0, 1.3 * largest)
     ax.set_ylim(len(part) - 0.4, -0.6)
-    _text.plain_shares(ax.xaxis)
+    _labels.plain_shares(ax.xaxis)
     ax.xaxis.set_major_locator(MaxNLocator(4))
-    width, height = _text.size_of(ax)
-    points = min(_text.points_of("ytick.labelsize"), 0.8 * height / len(part))
+    width, height = _labels.size_of(ax)
+    points = min(_labels.points_of("ytick.labelsize"), 0.8 * height / len(part))
     letters = LABEL_SHARE * width / (0.6 * max(points, SMALLEST))
     texts = [_text.safe(text) for text in _texts(part[LABEL if LABEL in part else NGRAM], int(letters))]
     if points < SMALLEST:
-        _text.label_rows(ax, places, texts)
+        _labels.label_rows(ax, places, texts)
         ax.tick_params(axis="y", labelsize=SMALLEST)
         return
     ax.set_yticks(places, texts, fontsize=points)
@@ -149,9 +149,9 @@ def _draw(ax: "matplotlib.axes.Axes", part: pd.DataFrame, largest: float, kwargs
         ax.annotate(f"{count:,}", (share, place), fontsize=0.85 * points, **beside)
 
 
-def _label(panels: _style.Panels, number: int, ax: "matplotlib.axes.Axes") -> None:
+def _label(panels: _figure.Panels, number: int, ax: "matplotlib.axes.Axes") -> None:
     if panels.is_bottom(number):
-        _text.write_xlabel(ax, "share of n-grams")
+        _labels.write_xlabel(ax, "share of n-grams")
 
 
 def _total(part: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from trajlab.analysis.common import field_of, title_of
 from trajlab.analysis.labels import LabelsArgument, check_labels
 from trajlab.dataset.fields import component_units
 from trajlab.names import EPISODE, LENGTH, TIME
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 from trajlab.plot._pixels import MAX_NAMED, Pixels, Thin, ordinal, read_pixels, thinned
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def plot_action_raster(
     """
     ds, name = field_of(ds, field, like=np.int64, along=sort)
     titles = _text.component_titles(ds, name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     names = check_labels(labels)
     order, key = order_of(ds, sort, episodes)
-    size = _style.size_of(len(titles), PANEL, (0.0, 0.9), single=_style.SINGLE)
-    panels = _style.make_panels(len(titles), ax, size=size, mend=_style.select_mend(ds, name))
+    size = _figure.figure_size(len(titles), PANEL, (0.0, 0.9), single=_figure.SINGLE)
+    panels = _figure.make_panels(len(titles), ax, size=size, mend=_figure.select_mend(ds, name))
     thin = thinned(ds, name, order, panels.axes[0])
     pixels = read_pixels(thin.ds, name, names)
     entries: _legend.Entries | None = None
@@ -84,7 +84,7 @@ def plot_action_raster(
         entries = _draw(panels, ds, name, pixels, _extent(thin), kwargs)
     else:
         for ax_ in panels.axes:
-            _text.write_empty(ax_)
+            _labels.write_empty(ax_)
     _label(panels, thin.ds[TIME], key[order])
     lines = [f"{title_of(ds, name)}: {thin.rows_text(_text.count_text(raster_attrs(ds, name, order, sort)))}"]
     notes = [] if sort is None else [f"sorted by {_text.label_of(key.assign_attrs(units=None))}"]
@@ -110,7 +110,7 @@ def _extent(thin: Thin) -> tuple[float, float, float, float]:
 
 
 def _draw(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     ds: xr.Dataset,
     name: str,
     pixels: Pixels,
@@ -132,8 +132,8 @@ def _draw(
     for ax, image, units in zip(panels.axes, images, component_units(ds, name), strict=True):
         label = _text.with_units(title_of(ds, name), units)
         bar = panels.root.colorbar(image, ax=ax)
-        _text.write_bar_label(panels, bar, "" if panels.figure is None else label, of_all=False)
-        _text.plain_numbers(bar.ax.yaxis)
+        _labels.write_bar_label(panels, bar, "" if panels.figure is None else label, of_all=False)
+        _labels.plain_numbers(bar.ax.yaxis)
     return None
 
 
@@ -154,7 +154,7 @@ def _colors(ax: "matplotlib.axes.Axes", texts: list[str] | None, kwargs: dict[st
     )
 
 
-def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str) -> _legend.Entries | None:
+def _name_values(panels: _figure.Panels, image: Any, texts: list[str], title: str) -> _legend.Entries | None:
     """Return what a legend says of the colours of values, or where these are many name them along a colour bar."""
     from matplotlib.patches import Patch
 
@@ -163,13 +163,13 @@ def _name_values(panels: _style.Panels, image: Any, texts: list[str], title: str
         return _legend.Entries([Patch(color=color) for color in colors], texts, title)
     step = -(-len(texts) // MAX_NAMED)
     bar = panels.root.colorbar(image, ax=panels.axes, ticks=np.arange(0, len(texts), step))
-    _text.write_bar_label(panels, bar, "" if panels.figure is None else title)
+    _labels.write_bar_label(panels, bar, "" if panels.figure is None else title)
     bar.ax.set_yticklabels([_text.safe(text) for text in _text.told_apart(texts, LETTERS)[::step]])
     bar.ax.minorticks_off()
     return None
 
 
-def _label(panels: _style.Panels, time: xr.DataArray, key: xr.DataArray) -> None:
+def _label(panels: _figure.Panels, time: xr.DataArray, key: xr.DataArray) -> None:
     """Name steps, and rows by what they are sorted by."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -177,14 +177,14 @@ def _label(panels: _style.Panels, time: xr.DataArray, key: xr.DataArray) -> None
     steps = [] if _is_even(time.values) else [f"{step:,}" for step in time.values.tolist()]
     for number, ax in enumerate(panels.axes):
         for axis, texts in ((ax.xaxis, steps), (ax.yaxis, rows)):
-            _text.plain_numbers(axis, whole=True)
+            _labels.plain_numbers(axis, whole=True)
             if texts:
                 axis.set_major_formatter(FuncFormatter(functools.partial(_text_at, texts)))
         ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax, _text.label_of(key))
+            _labels.write_ylabel(panels, ax, _text.label_of(key))
         if panels.is_bottom(number):
-            _text.write_xlabel(ax, _text.time_label(time))
+            _labels.write_xlabel(ax, _text.time_label(time))
 
 
 def _key_text(value: Any) -> str:

@@ -12,7 +12,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import NUM_TRANSITIONS_ATTR, SHARE, TIME, VALUE, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 from trajlab.plot._areas import area_colors, areas_of, scale_shares, stack_areas
 from trajlab.plot._strip import draw_alive, split_strip
 
@@ -62,19 +62,18 @@ def plot_action_rates(
     chosen = make_groups(ds, by, groups)
     names = _panels.panel_names(ds, name, chosen) or [name]
     result = grouped_rates(ds, name, chosen, labels)
-    panels = _style.make_panels(len(names), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(names), ax, mend=_figure.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     handles: list[Any] = []
     areas, texts = areas_of(result)
     lines = [f"{title_of(ds, name)}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
     if result.attrs[NUM_TRANSITIONS_ATTR] and chosen.size:
         handles = _draw(panels, strips, result, chosen, inner_dims(ds, name), areas, kwargs)
-        _label(panels, strips, result)
     else:
         for ax_, strip in zip(panels.axes, strips, strict=True):
-            _text.write_empty(ax_)
+            _labels.write_empty(ax_)
             draw_alive(strip, np.zeros(0), np.zeros((0, 0), np.int64), True, [])
-        _label(panels, strips, result)
+    _label(panels, strips, result)
     lines += _text.not_shown(result.attrs)
     _panels.write_names(panels, names, lines + _legend.left_out(chosen))
     if handles:
@@ -83,7 +82,7 @@ def plot_action_rates(
 
 
 def _draw(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
     result: xr.Dataset,
     groups: Groups,
@@ -104,12 +103,12 @@ def _draw(
     return handles
 
 
-def _label(panels: _style.Panels, strips: Sequence["matplotlib.axes.Axes"], result: xr.Dataset) -> None:
+def _label(panels: _figure.Panels, strips: Sequence["matplotlib.axes.Axes"], result: xr.Dataset) -> None:
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         if result.attrs[NUM_TRANSITIONS_ATTR]:
             scale_shares(panels, ax)
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax, "share of transitions")
+            _labels.write_ylabel(panels, ax, "share of transitions")
             strip.set_ylabel("n")
         if panels.is_bottom(number):
-            _text.write_xlabel(strip, _text.time_label(result[TIME]))
+            _labels.write_xlabel(strip, _text.time_label(result[TIME]))

@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, MEAN, NUM_OPEN, NUM_TRANSITIONS_ATTR, RUN_LENGTH, VALUE, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -72,7 +72,7 @@ def plot_action_runs(
     names = _panels.panel_names(ds, name, chosen) or [name]
     result = grouped_runs(ds, name, chosen, labels)
     size = _size(len(names), result.sizes[VALUE])
-    panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(names), ax, size=size, mend=_figure.select_mend(ds, name))
     n, num_open, mean, counts = (
         _panels.by_panel(result[key], chosen, inner_dims(ds, name), dims)
         for key, dims in ((N, (VALUE,)), (NUM_OPEN, (VALUE,)), (MEAN, (VALUE,)), (COUNT, (VALUE, RUN_LENGTH)))
@@ -81,7 +81,7 @@ def plot_action_runs(
         _draw(panels, result, counts, n, mean, kwargs)
     else:
         for ax_ in panels.axes:
-            _text.write_empty(ax_, "no runs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no runs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     lines = _title(title_of(ds, name), result, int(n.sum()), int(num_open.sum()))
     if panels.figure is None and n.any():
         lines.append(f"colour: {SHARE_TEXT}")
@@ -94,7 +94,7 @@ def _size(count: int, values: int) -> tuple[float, float]:
     """Return the inches of a figure of so many panels, each with a row for each value."""
     height = max(ROW * min(values, MAX_ROWS), 1.0) + 0.9
     panel, margin = ((WIDTH, height), (0.0, 0.8)) if count == 1 else ((PANEL_WIDTH, height), (0.8, 0.8))
-    return _style.size_of(count, panel, margin)
+    return _figure.figure_size(count, panel, margin)
 
 
 def at_least(counts: np.ndarray) -> np.ndarray:
@@ -109,7 +109,7 @@ def at_least(counts: np.ndarray) -> np.ndarray:
 
 
 def _draw(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     result: xr.Dataset,
     counts: np.ndarray,
     n: np.ndarray,
@@ -129,23 +129,23 @@ def _draw(
     maps = []
     for number, ax in enumerate(panels.axes):
         maps.append(ax.pcolormesh(edges, np.append(-0.5, rows + 0.5), shares[number], **style))
-        points = float(np.clip(0.8 * _text.size_of(ax)[1] / len(rows), *DOT))
+        points = float(np.clip(0.8 * _labels.size_of(ax)[1] / len(rows), *DOT))
         dots: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": points, "color": "white"}
         ax.plot(mean[number], rows, markeredgecolor="black", markeredgewidth=0.16 * points, zorder=3, **dots)
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.grid(visible=False)
         _scale(ax, int(lengths[-1]))
     bar = panels.root.colorbar(maps[0], ax=panels.axes)
-    _text.write_bar_label(panels, bar, "" if panels.figure is None else SHARE_TEXT)
+    _labels.write_bar_label(panels, bar, "" if panels.figure is None else SHARE_TEXT)
     for number, ax in enumerate(panels.axes):
         is_left = panels.is_left(number)
-        _text.label_rows(
+        _labels.label_rows(
             ax, rows, [f"{text if is_left else ''} ({count:,})" for text, count in zip(texts, n[number], strict=True)]
         )
         if is_left:
-            _text.write_ylabel(panels, ax, _text.label_of(result[VALUE]))
+            _labels.write_ylabel(panels, ax, _text.label_of(result[VALUE]))
         if panels.is_bottom(number):
-            _text.write_xlabel(ax, _text.label_of(result[RUN_LENGTH]))
+            _labels.write_xlabel(ax, _text.label_of(result[RUN_LENGTH]))
 
 
 def _scale(ax: "matplotlib.axes.Axes", longest: int) -> None:
@@ -155,7 +155,7 @@ def _scale(ax: "matplotlib.axes.Axes", longest: int) -> None:
     if longest > LONG:
         ax.set_xscale("log")
         ax.xaxis.set_minor_formatter(NullFormatter())
-    _text.plain_numbers(ax.xaxis, whole=longest <= LONG)
+    _labels.plain_numbers(ax.xaxis, whole=longest <= LONG)
     ax.set_xlim(0.5, longest + 0.5)
 
 

@@ -10,15 +10,28 @@ from trajlab.analysis.bounds import PerComponent
 from trajlab.analysis.common import inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
-from trajlab.names import CLIPPED, COUNT, NUM_TRANSITIONS_ATTR, SHARE, SIDE, SIDES
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.names import (
+    CLIPPED,
+    COUNT,
+    EXECUTED_ATTR,
+    HIGH,
+    HIGH_ATTR,
+    LOW,
+    LOW_ATTR,
+    NUM_TRANSITIONS_ATTR,
+    SHARE,
+    SIDE,
+    SIDES,
+    TOLERANCE_ATTR,
+)
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
 WIDTH = 0.8
 """Of a bar, where the next one is 1 apart."""
-COLORS = {"low": 0, "high": 5, CLIPPED: 2}
+COLORS = {LOW: 0, HIGH: 5, CLIPPED: 2}
 """Which colours of the cycle bars have; those of what is inside are grey."""
 
 
@@ -67,15 +80,15 @@ def plot_action_saturation(
     chosen = make_groups(ds, by, groups)
     titles = _text.component_titles(ds, name)
     if by is not None:
-        _style.check_panels(ds, name, len(titles))
+        _figure.check_panels(ds, name, len(titles))
     result = grouped_saturation(ds, name, chosen, Limits(low, high, tolerance), other)
-    panels = _style.make_panels(len(titles) if by is not None else 1, ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles) if by is not None else 1, ax, mend=_figure.select_mend(ds, name))
     bars, counts = _bars(result, chosen, inner_dims(ds, name))
     handles: dict[str, Any] = {}
     for number, ax_ in enumerate(panels.axes):
         shares = {key: values[number] for key, values in bars.items()}
         if not any(np.isfinite(values).any() for values in shares.values()):
-            _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
             continue
         totals = None if counts is None else counts[number].sum(axis=-1)
         handles = _draw(ax_, titles if by is None else _legend.group_labels(chosen, totals), shares, kwargs)
@@ -114,8 +127,8 @@ def _draw(
     """Draw shares (bar,) one on the other, sideways where names are long, and what was clipped; return the artists."""
     from matplotlib.patches import Rectangle
 
-    beside = 0.62 * _text.points_of("ytick.labelsize") * max(map(len, names))
-    sideways = _text.needs_sideways(ax, names) and beside < 0.6 * _text.size_of(ax)[0]
+    beside = 0.62 * _labels.points_of("ytick.labelsize") * max(map(len, names))
+    sideways = _labels.needs_sideways(ax, names) and beside < 0.6 * _labels.size_of(ax)[0]
     places, below = np.arange(len(names)), np.zeros(len(names))
     marks = shares.get(CLIPPED) if len(shares) > 1 else None
     handles: dict[str, Any] = {}
@@ -137,33 +150,33 @@ def _draw(
     ends = -0.5 - (1 - WIDTH) / 2, len(names) - 0.5 + (1 - WIDTH) / 2
     if sideways:
         ax.set_ylim(*ends[::-1])
-        _text.label_rows(ax, places, names)
+        _labels.label_rows(ax, places, names)
     else:
         ax.set_xlim(*ends)
-        _text.label_ticks(ax, places, _text.broken_labels(ax, names))
+        _labels.label_ticks(ax, places, _labels.broken_labels(ax, names))
     return handles
 
 
-def _label(panels: _style.Panels, number: int, label: str) -> None:
+def _label(panels: _figure.Panels, number: int, label: str) -> None:
     """Name both axes of a panel; in a figure of our own those at its left and at its bottom."""
     ax = panels.axes[number]
     sideways = ax.yaxis_inverted()
     along: Any = ax.xaxis if sideways else ax.yaxis
     (ax.set_xlim if sideways else ax.set_ylim)(0, 1)
     along.set_ticks(np.linspace(0, 1, 5) if panels.figure is not None else [0, 0.5, 1])
-    _text.plain_shares(along)
+    _labels.plain_shares(along)
     share = "share of transitions"
     if panels.is_left(number):
-        _text.write_ylabel(panels, ax, label if sideways else share)
+        _labels.write_ylabel(panels, ax, label if sideways else share)
     if panels.is_bottom(number):
-        _text.write_xlabel(ax, share if sideways else label)
+        _labels.write_xlabel(ax, share if sideways else label)
 
 
 def _title_lines(title: str, result: xr.Dataset, chosen: Groups) -> list[str]:
     """Return what is drawn, between which bounds, of how many transitions."""
-    low, high, tolerance = (result.attrs.get(key) for key in ("low", "high", "tolerance"))
+    low, high, tolerance = (result.attrs.get(key) for key in (LOW_ATTR, HIGH_ATTR, TOLERANCE_ATTR))
     bounds = f"its bounds {low:g} and {high:g}" if isinstance(low, float) and isinstance(high, float) else "its bounds"
-    what = f"{title} at {bounds}" if COUNT in result else f"{title} other than {result.attrs['executed']}"
+    what = f"{title} at {bounds}" if COUNT in result else f"{title} other than {result.attrs[EXECUTED_ATTR]}"
     lines = [
         what + (f", within {tolerance:g}" if isinstance(tolerance, float) and tolerance else ""),
         f"{result.attrs[NUM_TRANSITIONS_ATTR]:,} transitions of {_text.count_text(result.attrs)}",

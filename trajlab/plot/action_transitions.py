@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.names import COUNT, NEXT_VALUE, NUM_TRANSITIONS_ATTR, PROBABILITY, VALUE
-from trajlab.plot import _grid, _legend, _panels, _style, _text
+from trajlab.plot import _figure, _grid, _labels, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -68,8 +68,8 @@ def plot_action_transitions(
     chosen = make_groups(ds, by, groups)
     names = _panels.panel_names(ds, name, chosen) or [name]
     result = grouped_transitions(ds, name, chosen, labels)
-    size = _style.size_of(len(names), PANEL, (0.8, 0.6), single=SINGLE)
-    panels = _style.make_panels(len(names), ax, size=size, mend=_style.select_mend(ds, name))
+    size = _figure.figure_size(len(names), PANEL, (0.8, 0.6), single=SINGLE)
+    panels = _figure.make_panels(len(names), ax, size=size, mend=_figure.select_mend(ds, name))
     drawn = result[PROBABILITY if normalize else COUNT]
     counts, matrices = (
         _panels.by_panel(variable, chosen, inner_dims(ds, name), (VALUE, NEXT_VALUE))
@@ -80,7 +80,7 @@ def plot_action_transitions(
         _draw(panels, matrices, drawn, counts.sum(axis=-1) if is_faded else None, kwargs)
     else:
         for ax_ in panels.axes:
-            _text.write_empty(ax_, "no pairs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no pairs" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     pairs = counts.sum(axis=(-2, -1)).tolist()
     lines = _title(title_of(ds, name), result, pairs)
     if counts.any() and normalize:
@@ -93,7 +93,7 @@ def plot_action_transitions(
 
 
 def _draw(
-    panels: _style.Panels, matrices: np.ndarray, drawn: xr.DataArray, pairs: np.ndarray | None, kwargs: dict[str, Any]
+    panels: _figure.Panels, matrices: np.ndarray, drawn: xr.DataArray, pairs: np.ndarray | None, kwargs: dict[str, Any]
 ) -> None:
     """Draw matrices (panel, value, next value) of `drawn` in one scale of colours, and name rows and columns.
 
@@ -113,9 +113,9 @@ def _draw(
         images.append(ax.imshow(matrix, **style))
         ax.grid(visible=False)
     bar = panels.root.colorbar(images[0], ax=panels.axes)
-    _text.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
+    _labels.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
-        _text.plain_numbers(bar.ax.yaxis)
+        _labels.plain_numbers(bar.ax.yaxis)
     if pairs is not None:
         for image, count in zip(images, pairs, strict=True):
             _grid.fade(image, np.broadcast_to(count[:, np.newaxis], matrices.shape[1:]))
@@ -124,17 +124,17 @@ def _draw(
         _write_numbers(ax, image, "{:,.0f}" if drawn.dtype.kind == "i" else "{:.2f}")
 
 
-def _label(panels: _style.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
+def _label(panels: _figure.Panels, drawn: xr.DataArray, places: np.ndarray, texts: list[str]) -> None:
     """Name rows and columns; in a figure of our own those of the panels at its left and at its bottom."""
     for number, ax in enumerate(panels.axes):
-        _text.label_ticks(ax, places, texts)
-        _text.label_rows(ax, places, texts)
+        _labels.label_ticks(ax, places, texts)
+        _labels.label_rows(ax, places, texts)
         if panels.is_left(number):
-            _text.write_ylabel(panels, ax, _text.label_of(drawn[VALUE]))
+            _labels.write_ylabel(panels, ax, _text.label_of(drawn[VALUE]))
         else:
             ax.tick_params(labelleft=False)
         if panels.is_bottom(number):
-            _text.write_xlabel(ax, _text.label_of(drawn[NEXT_VALUE]))
+            _labels.write_xlabel(ax, _text.label_of(drawn[NEXT_VALUE]))
         else:
             ax.tick_params(labelbottom=False)
 
@@ -144,7 +144,7 @@ def _write_numbers(ax: "matplotlib.axes.Axes", image: Any, form: str) -> None:
     matrix = np.ma.filled(image.get_array().astype(float), np.nan)
     texts = [[form.format(number) for number in row] for row in matrix]
     longest = max(len(text) for row in texts for text in row)
-    width, height = _text.size_of(ax)
+    width, height = _labels.size_of(ax)
     points = min(0.85 * width / matrix.shape[1] / (0.62 * longest), 0.6 * height / matrix.shape[0], LARGEST)
     if points < SMALLEST:
         return

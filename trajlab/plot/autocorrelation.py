@@ -11,8 +11,9 @@ from trajlab.analysis.common import field_of, inner_dims, title_of
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_groups
 from trajlab.names import AUTOCORRELATION, LAG, NUM_TRANSITIONS_ATTR, N
-from trajlab.plot import _legend, _panels, _style, _text
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
+from trajlab.plot._curves import mark_lone_steps
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -61,11 +62,11 @@ def plot_autocorrelation(
     """
     ds, name = field_of(ds, field, along=by)
     titles = _text.component_titles(ds, name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     chosen = make_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     result = grouped_autocorrelation(ds, name, chosen, max_lag)
-    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, mend=_figure.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     looks = _style.looks_of(ds, panels, chosen)
     inner = inner_dims(ds, name)
@@ -79,7 +80,7 @@ def plot_autocorrelation(
         if result.attrs[NUM_TRANSITIONS_ATTR]:
             lines = _draw(ax_, lags, curves[number], looks, kwargs)
         else:
-            _text.write_empty(ax_)
+            _labels.write_empty(ax_)
         draw_alive(strip, lags, counts[number], by is None, looks)
     _label(ds, name, panels, strips, result, chosen, titles)
     if chosen.name is not None and lines:
@@ -103,7 +104,7 @@ def _draw(
     lines = []
     for curve, look in zip(curves, looks, strict=True):
         style: dict[str, Any] = {"color": look.color, "linewidth": 1.6, "zorder": 3}
-        if look.marker or _text.size_of(ax)[0] > ROOM_FOR_DOT * len(lags):
+        if look.marker or _labels.size_of(ax)[0] > ROOM_FOR_DOT * len(lags):
             style |= {"marker": look.marker or "o", "markersize": 3.5}
         lines += ax.plot(lags, curve, **_style.merged(Line2D, style, kwargs))
         mark_lone_steps(ax, lags, curve, look.color)
@@ -115,7 +116,7 @@ def _draw(
 def _label(
     ds: xr.Dataset,
     name: str,
-    panels: _style.Panels,
+    panels: _figure.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
     result: xr.Dataset,
     chosen: Groups,
@@ -124,9 +125,9 @@ def _label(
     """Name the axes and write the title."""
     title = title_of(ds, name)
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
-        _text.write_ylabel(panels, ax, titles[number] if len(titles) > 1 else "autocorrelation")
+        _labels.write_ylabel(panels, ax, titles[number] if len(titles) > 1 else "autocorrelation")
         strip.set_ylabel("n")
         if panels.is_bottom(number):
-            _text.write_xlabel(strip, _text.label_of(result[LAG]))
+            _labels.write_xlabel(strip, _text.label_of(result[LAG]))
     lines = [f"autocorrelation of {title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
-    _text.write_title(panels, lines + _legend.left_out(chosen))
+    _labels.write_title(panels, lines + _legend.left_out(chosen))

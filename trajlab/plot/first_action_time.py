@@ -12,7 +12,7 @@ from trajlab.analysis.grouping.groups import make_episode_groups
 from trajlab.analysis.labels import LabelsArgument
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.names import LABEL, MEDIAN, NUM_REACHED, SHARE, TIME, VALUE, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _legend, _panels, _style, _text
 from trajlab.plot._incidence import Curves, draw_curves, entries, panel_notes
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def plot_first_action_time(
     first, attrs = find_first_actions(ds, name, labels)
     result = grouped_milestones(ds, first, name, chosen)
     drawn, total = _most_taken(result)
-    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, mend=_figure.select_mend(ds, name))
     actions = [str(text) for text in drawn[LABEL if LABEL in drawn.coords else VALUE].values] if chosen.size else []
     inner = inner_dims(ds, name)
     share, at_risk = (_panels.by_panel(drawn[key], chosen, inner, (VALUE, TIME)) for key in (SHARE, N))

@@ -22,7 +22,8 @@ from trajlab.names import (
     Incomplete,
     N,
 )
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
+from trajlab.plot._curves import lone_places
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
@@ -83,9 +84,9 @@ def plot_learning_curve(
     interval = Interval(cluster, confidence, num_resamples, rng)
     ds, chosen, values = prepare_curve(ds, value, by, groups, incomplete, interval)
     titles = component_labels(values.to_dataset(), value) if values.ndim > 1 else [str(values.attrs["long_name"])]
-    _style.check_components(value, dict(zip(values.dims[1:], values.shape[1:], strict=True)), len(titles))
+    _figure.check_components(value, dict(zip(values.dims[1:], values.shape[1:], strict=True)), len(titles))
     result = grouped_curve(ds, values, chosen, incomplete, interval)
-    panels = _style.make_panels(len(titles), ax)
+    panels = _figure.make_panels(len(titles), ax)
     strips = [split_strip(ax_) for ax_ in panels.axes]
     places = Places.of(ds, result, chosen, groups)
     lead = (chosen.size, len(titles))
@@ -95,12 +96,12 @@ def plot_learning_curve(
     for number, (ax_, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         draw_bars(strip, places, counts[N], counts[LEFT_OUT])
         places.finish(strip, chosen)
-        _text.write_ylabel(panels, ax_, _text.with_units(titles[number], values.attrs.get("units")))
+        _labels.write_ylabel(panels, ax_, _text.with_units(titles[number], values.attrs.get("units")))
         if counts[N].any():
             handles = _draw(ax_, places, {key: curve[places.which, number] for key, curve in curves.items()}, kwargs)
         else:
-            _text.write_empty(ax_, "no complete episodes" if counts[LEFT_OUT].any() else "no episodes")
-    _text.write_title(panels, _title_lines(result, cluster, incomplete) + _legend.left_out(chosen))
+            _labels.write_empty(ax_, "no complete episodes" if counts[LEFT_OUT].any() else "no episodes")
+    _labels.write_title(panels, _title_lines(result, cluster, incomplete) + _legend.left_out(chosen))
     if handles:
         _legend.write_legend(panels, handles, [NAMES[statistic], f"{100 * confidence:g} % interval"][: len(handles)])
     return panels.result()
@@ -125,8 +126,7 @@ def _draw(
     (line,) = ax.plot(places.middle, curves[ESTIMATE], **_style.merged(Line2D, style, kwargs))
     color = line.get_color()
     known = np.isfinite(curves[LOWER]) & np.isfinite(curves[UPPER])
-    beside = np.concatenate([[False], known, [False]])
-    lone = known & ~(beside[:-2] | beside[2:]) if along else known
+    lone = lone_places(known) if along else known
     limits: list[Any] = []
     if (known & ~lone).any():
         band: dict[str, Any] = {"color": color, "alpha": 0.2, "linewidth": 0, "zorder": 2}
@@ -134,7 +134,7 @@ def _draw(
     if lone.any():
         bars = [curves[key][lone] for key in (LOWER, UPPER)]
         limits.append(ax.vlines(places.middle[lone], *bars, color=color, alpha=0.5, linewidth=2.5, zorder=2))
-    _text.plain_numbers(ax.yaxis)
+    _labels.plain_numbers(ax.yaxis)
     return [line, *limits[:1]]
 
 

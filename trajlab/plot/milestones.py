@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from trajlab.analysis.conditions import Conditions
-from trajlab.analysis.first_times import FirstTimes, find_first
+from trajlab.analysis.events.conditions import Conditions
+from trajlab.analysis.events.first_times import FirstTimes, find_first
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.milestones import grouped_milestones
 from trajlab.dataset.schema import validate
 from trajlab.names import EPISODE, EVENT, MEDIAN, SHARE, START_SEEN, TIME, N
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _legend, _panels, _style, _text
 from trajlab.plot._incidence import Curves, draw_curves, entries, panel_notes
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def plot_milestones(
     by_group = is_single and chosen.name is not None
     num_lines = chosen.size if is_single else len(names) if chosen.size else 0
     curves = _curves(result, len(titles), num_lines)
-    panels = _style.make_panels(len(titles), ax)
+    panels = _figure.make_panels(len(titles), ax)
     looks = _style.looks_of_kinds(panels.axes[0], num_lines)
     if by_group:
         looks = _style.looks_of(ds, panels, chosen)

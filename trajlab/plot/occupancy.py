@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.grouping.groups import make_groups
 from trajlab.analysis.occupancy import grouped_occupancy
 from trajlab.names import COUNT, NUM_TRANSITIONS_ATTR, SHARE
-from trajlab.plot import _grid, _legend, _panels, _style, _text
+from trajlab.plot import _figure, _grid, _labels, _legend, _panels, _style, _text
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -60,7 +60,7 @@ def plot_occupancy(
     chosen = make_groups(ds, by, groups)
     names = _panels.group_names(chosen)
     result = grouped_occupancy(ds, (first, second), chosen, bins)
-    panels = _style.make_panels(max(len(names), 1), ax, size=_grid.size_of(max(len(names), 1)))
+    panels = _figure.make_panels(max(len(names), 1), ax, size=_grid.size_of(max(len(names), 1)))
     drawn = result[COUNT if by is None else SHARE]
     counts, maps = (_panels.by_panel(v, chosen, (), _grid.DIMS) for v in (result[COUNT], drawn))
     lines = [f"occupancy: {_text.count_text(result.attrs)}", *_text.not_shown(result.attrs)]
@@ -71,7 +71,7 @@ def plot_occupancy(
             lines.append(f"colour: {_text.label_of(drawn)}")
     else:
         for ax_ in panels.axes:
-            _text.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no transitions" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     totals = [_text.plural(int(count.sum()), "transition") for count in counts]
     if len(names) == 1:
         lines[0] = f"occupancy: {totals[0]} of {_text.count_text(result.attrs)}"
@@ -79,7 +79,7 @@ def plot_occupancy(
     return panels.result()
 
 
-def _draw(panels: _style.Panels, result: xr.Dataset, drawn: xr.DataArray, maps: Any, kwargs: dict[str, Any]) -> None:
+def _draw(panels: _figure.Panels, result: xr.Dataset, drawn: xr.DataArray, maps: Any, kwargs: dict[str, Any]) -> None:
     """Draw maps (panel, x, y) of `drawn` in one scale of colours."""
     from matplotlib.collections import QuadMesh
 
@@ -87,6 +87,6 @@ def _draw(panels: _style.Panels, result: xr.Dataset, drawn: xr.DataArray, maps: 
     style = _grid.with_scale(style, maps, lowest=0)
     meshes = [_grid.draw_cells(ax, result, values, style) for ax, values in zip(panels.axes, maps, strict=True)]
     bar = panels.root.colorbar(meshes[0], ax=panels.axes)
-    _text.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
+    _labels.write_bar_label(panels, bar, "" if panels.figure is None else _text.label_of(drawn))
     if "norm" not in kwargs:
-        _text.plain_numbers(bar.ax.yaxis, whole=drawn.name == COUNT)
+        _labels.plain_numbers(bar.ax.yaxis, whole=drawn.name == COUNT)

@@ -8,7 +8,7 @@ import xarray as xr
 from trajlab.analysis.grouping.cut import GroupsArgument
 from trajlab.analysis.outcomes import grouped_outcomes, make_outcome_groups
 from trajlab.names import COUNT, END_REASON, SHARE, START_ITERATION
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
 from trajlab.plot._areas import scale_shares
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
@@ -51,7 +51,7 @@ def plot_outcomes(
     """
     chosen = make_outcome_groups(ds, by, groups)
     result = grouped_outcomes(ds, chosen)
-    panels = _style.make_panels(1, ax)
+    panels = _figure.make_panels(1, ax)
     (ax_,) = panels.axes
     strip = split_strip(ax_)
     places = Places.of(ds, result, chosen, groups)
@@ -68,8 +68,8 @@ def plot_outcomes(
         handles = [bar for bar, number in zip(bars, total, strict=True) if number]
         _label(panels, result)
     else:
-        _text.write_empty(ax_)
-    _text.write_title(panels, [f"how {_text.count_text(result.attrs)} ended", *_legend.left_out(chosen)])
+        _labels.write_empty(ax_)
+    _labels.write_title(panels, [f"how {_text.count_text(result.attrs)} ended", *_legend.left_out(chosen)])
     if handles:
         texts = [f"{reason} ({number:,})" for reason, number in zip(reasons, total, strict=True) if number]
         _legend.write_legend(panels, handles, texts)
@@ -93,7 +93,7 @@ def _draw(
     return bars
 
 
-def _label(panels: _style.Panels, result: xr.Dataset) -> None:
+def _label(panels: _figure.Panels, result: xr.Dataset) -> None:
     (ax,) = panels.axes
     scale_shares(panels, ax)
-    _text.write_ylabel(panels, ax, result[SHARE].attrs["long_name"])
+    _labels.write_ylabel(panels, ax, result[SHARE].attrs["long_name"])

@@ -11,7 +11,7 @@ from trajlab.analysis.common import made_by
 from trajlab.analysis.components import Component, components_of
 from trajlab.dataset.fields import field_names
 from trajlab.names import CUT, EPISODE, FINAL_KNOWN, TERMINATED, TIME, TRUNCATED
-from trajlab.plot import _grid, _legend, _style, _text
+from trajlab.plot import _figure, _grid, _labels, _legend, _style, _text
 from trajlab.plot._path_points import END, START, Points, final_of, read_points
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def plot_path(
     which = chosen_places(ds[EPISODE].values, DEFAULT_EPISODES if episodes is None else episodes)
     part = ds.isel({EPISODE: which})
     points = read_points(part, place, shade)
-    panels = _style.make_panels(1, ax)
+    panels = _figure.make_panels(1, ax)
     (ax_,) = panels.axes
     lines = [f"paths of {_which(ds, which)}"]
     marks: dict[str, Any] = {}
@@ -90,18 +90,18 @@ def plot_path(
         if bar is not None:
             title = _text.time_label(ds[TIME]) if shade is None else _text.with_units(shade.title, shade.units)
             beside = panels.root.colorbar(bar, ax=ax_)
-            _text.write_bar_label(panels, beside, title)
+            _labels.write_bar_label(panels, beside, title)
             if shade is None and "norm" not in kwargs:
-                _text.plain_numbers(beside.ax.yaxis, whole=True)
+                _labels.plain_numbers(beside.ax.yaxis, whole=True)
         ax_.autoscale_view()
         _set_scale(ax_, place, points)
         marks = _draw_marks(ax_, points, part)
         lines += _left_out(part, place, points)
     else:
-        _text.write_empty(ax_)
-    _text.write_xlabel(ax_, _text.with_units(place[0].title, place[0].units))
-    _text.write_ylabel(panels, ax_, _text.with_units(place[1].title, place[1].units))
-    _text.write_title(panels, lines, centered=True)
+        _labels.write_empty(ax_)
+    _labels.write_xlabel(ax_, _text.with_units(place[0].title, place[0].units))
+    _labels.write_ylabel(panels, ax_, _text.with_units(place[1].title, place[1].units))
+    _labels.write_title(panels, lines, centered=True)
     if marks:
         _legend.write_legend(panels, [*marks.values()], [*marks])
     return ax_
@@ -208,7 +208,7 @@ def _set_scale(ax: "matplotlib.axes.Axes", place: Sequence[Component], points: P
         ax.set_aspect("equal", adjustable="datalim")
     for component, axis in zip(place, (ax.xaxis, ax.yaxis), strict=True):
         if component.is_whole:
-            _text.plain_numbers(axis, whole=True)
+            _labels.plain_numbers(axis, whole=True)
 
 
 def _left_out(part: xr.Dataset, place: Sequence[Component], points: Points) -> list[str]:

@@ -12,7 +12,7 @@ from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.returns import check_discount, returns
 from trajlab.dataset.fields import component_units
 from trajlab.names import COMPLETE, FIELD_ATTR, LENGTH
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
 from trajlab.plot._dots import Colors, Drawn, Points, along_of, draw_all, draw_group, legend_of_all
 
 if TYPE_CHECKING:
@@ -76,12 +76,12 @@ def plot_returns(
     name = str(result.attrs[FIELD_ATTR])
     columns = result.values.reshape(result.shape[0], int(np.prod(result.shape[1:], dtype=np.int64)))
     titles = [_title(name, component) for component in _text.component_titles(ds, name)]
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     along = along_of(ds, x)
     count = len(titles) + 1
-    size = _style.SINGLE[0], 1.3 + 1.9 * count
-    mend = ", the last of them for the length" + _style.select_mend(ds, name)
-    panels = _style.make_panels(count, ax, columns=1, size=size, mend=mend)
+    size = _figure.SINGLE[0], 1.3 + 1.9 * count
+    mend = ", the last of them for the length" + _figure.select_mend(ds, name)
+    panels = _figure.make_panels(count, ax, columns=1, size=size, mend=mend)
     is_text = along.dtype.kind in "UOT"
     places = np.array([_text.safe(str(value)) for value in along.values], str) if is_text else along.values
     looks = [] if by is None else _style.looks_of(ds, panels, chosen)
@@ -90,7 +90,7 @@ def plot_returns(
         values = columns[:, number] if number < len(titles) else result[LENGTH].values
         drawn = _draw(ax_, Points(places, values, result[COMPLETE].values), chosen, looks, kwargs)
     _label(ds, name, panels, result, along, titles)
-    _text.write_title(panels, _title_lines(result, chosen, drawn, discount))
+    _labels.write_title(panels, _title_lines(result, chosen, drawn, discount))
     if drawn:
         _write_legend(panels, chosen, drawn)
     return np.asarray(panels.result())
@@ -110,7 +110,7 @@ def _draw(
 ) -> list[Drawn]:
     """Draw one value per episode, group by group; without groups dots, triangles and line differ in colour."""
     if not len(points.values):
-        _text.write_empty(ax)
+        _labels.write_empty(ax)
         return []
     if chosen.of_episode is None:
         return [draw_all(ax, points, kwargs)]
@@ -121,7 +121,7 @@ def _draw(
     ]
 
 
-def _write_legend(panels: _style.Panels, chosen: Groups, drawn: Sequence[Drawn]) -> None:
+def _write_legend(panels: _figure.Panels, chosen: Groups, drawn: Sequence[Drawn]) -> None:
     """Name the groups, or else dots, triangles and line."""
     num_rest = sum(one.num_rest for one in drawn)
     if chosen.name is None:
@@ -148,7 +148,7 @@ def _title_lines(result: xr.DataArray, chosen: Groups, drawn: Sequence[Drawn], d
 def _label(
     ds: xr.Dataset,
     name: str,
-    panels: _style.Panels,
+    panels: _figure.Panels,
     result: xr.DataArray,
     along: xr.DataArray,
     titles: list[str],
@@ -158,10 +158,10 @@ def _label(
     labels = [*titles, result[LENGTH].attrs.get("long_name", "episode length")]
     place = _text.label_of(along)
     for number, ax in enumerate(panels.axes):
-        _text.write_ylabel(panels, ax, _text.with_units(labels[number], units[number]), share=0.9)
-        _text.plain_numbers(ax.yaxis)
+        _labels.write_ylabel(panels, ax, _text.with_units(labels[number], units[number]), share=0.9)
+        _labels.plain_numbers(ax.yaxis)
         if along.dtype.kind in "iu":
-            _text.plain_numbers(ax.xaxis, whole=True)
+            _labels.plain_numbers(ax.xaxis, whole=True)
         if panels.figure is not None and number < len(panels.axes) - 1:
             ax.sharex(panels.axes[-1])
             ax.tick_params(labelbottom=False)

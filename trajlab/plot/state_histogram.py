@@ -19,7 +19,7 @@ from trajlab.names import (
     TIME,
     VALUE,
 )
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
 from trajlab.plot._strip import split_strip
 from trajlab.plot._training import Places, draw_bars
 
@@ -72,10 +72,10 @@ def plot_state_histogram(
     """
     ds, name = field_of(ds, field, along=over)
     titles = _text.component_titles(ds, name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     chosen = make_fine_groups(ds, over, groups)
     result = grouped_state_histogram(ds, name, chosen, bins)
-    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, mend=_figure.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     places = Places.of(ds, result, chosen, groups)
     place = BIN if BIN in result.dims else VALUE
@@ -88,7 +88,7 @@ def plot_state_histogram(
         _draw(panels, strips, result, shares[:, places.which], places, kwargs)
     else:
         for ax_ in panels.axes:
-            _text.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
+            _labels.write_empty(ax_, "no values" if result.attrs[NUM_TRANSITIONS_ATTR] else "no episodes")
     for strip in strips:
         places.finish(strip, chosen)
     labels = _text.axis_labels(ds, name)
@@ -98,7 +98,7 @@ def plot_state_histogram(
 
 
 def _draw(
-    panels: _style.Panels,
+    panels: _figure.Panels,
     strips: list[Any],
     result: xr.Dataset,
     shares: np.ndarray,
@@ -123,13 +123,13 @@ def _draw(
         ax.grid(visible=False)
         ax.set_ylim(rows[0], rows[-1])
         if texts is not None:
-            _text.label_rows(ax, (rows[:-1] + rows[1:]) / 2, texts)
+            _labels.label_rows(ax, (rows[:-1] + rows[1:]) / 2, texts)
         else:
-            _text.plain_numbers(ax.yaxis, whole=BIN not in result.dims)
+            _labels.plain_numbers(ax.yaxis, whole=BIN not in result.dims)
         if (number + 1) % panels.columns == 0 or ax is panels.axes[-1]:
             bar = panels.root.colorbar(image, ax=[ax, strip], label="share")
             if "norm" not in kwargs:
-                _text.plain_shares(bar.ax.yaxis)
+                _labels.plain_shares(bar.ax.yaxis)
 
 
 def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
@@ -143,10 +143,10 @@ def _rows(result: xr.Dataset) -> tuple[np.ndarray, list[str] | None]:
     return edges, [str(value) for value in values] if len(values) <= MAX_ROWS else None
 
 
-def _label(panels: _style.Panels, strips: list[Any], labels: list[str]) -> None:
+def _label(panels: _figure.Panels, strips: list[Any], labels: list[str]) -> None:
     """Name the axes of a single panel, or of those at the left and at the bottom of a figure of our own."""
     if len(labels) == 1:
-        _text.write_ylabel(panels, panels.axes[0], labels[0])
+        _labels.write_ylabel(panels, panels.axes[0], labels[0])
     for number, strip in enumerate(strips):
         strip.set_ylabel("n" if panels.is_left(number) else "")
         if not panels.is_bottom(number):

@@ -1,7 +1,7 @@
 """Traces of a field over the steps of an episode."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -34,14 +34,22 @@ from trajlab.names import (
     TIME,
     N,
 )
-from trajlab.plot import _legend, _panels, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _panels, _style, _text
+from trajlab.plot._curves import mark_lone_steps
 from trajlab.plot._single_episodes import single_lines
-from trajlab.plot._strip import draw_alive, mark_lone_steps, split_strip
+from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
     import matplotlib.axes
 
 DEFAULT_EPISODES = 20
+
+
+class _Drawn(NamedTuple):
+    """Artists of one component: the line of each group's mean, and by its name one of each kind."""
+
+    means: list[Any]
+    kinds: dict[str, Any]
 
 
 def plot_state_trace(
@@ -97,26 +105,26 @@ def plot_state_trace(
     """
     ds, name = traced_field(ds, field, by)
     titles = _text.component_titles(as_steps(ds), name)
-    _style.check_panels(ds, name, len(titles))
+    _figure.check_panels(ds, name, len(titles))
     ds, alignment, attrs = choose_alignment(ds, name, align, window, parts)
     chosen = trace_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     singles = chosen_places(ds[EPISODE].values, 0 if episodes is False else episodes)
     result = grouped_trace(ds, name, chosen, quantiles, alignment).assign_attrs(attrs)
-    panels = _style.make_panels(len(titles), ax, mend=_style.select_mend(ds, name))
+    panels = _figure.make_panels(len(titles), ax, mend=_figure.select_mend(ds, name))
     strips = [split_strip(ax_) for ax_ in panels.axes]
     arrays = _arrays(result, chosen, alignment, inner_dims(ds, name))
     looks = _style.looks_of(ds, panels, chosen)
-    handles: dict[str, Any] = {}
+    drawn = _Drawn([], {})
     behind = single_lines(ds, name, singles, alignment, chosen.of_episode, panels, looks)
     for number, ax_ in enumerate(panels.axes):
         ax_.add_collection(behind[number])
         mine = {key: array[number] for key, array in arrays.items()}
-        handles = _draw(ax_, result, alignment, mine, looks, kwargs)
+        drawn = _draw(ax_, result, alignment, mine, looks, kwargs)
         draw_alive(strips[number], alignment.labels, mine[N], by is None, looks, alignment.width)
     _label(ds, name, panels, strips, result, alignment, chosen, titles)
-    if handles:
-        _legend.write_legend(panels, *_entries(panels.axes[0], result, chosen, handles, len(singles)))
+    if drawn.means:
+        _legend.write_legend(panels, *_entries(panels.axes[0], result, chosen, drawn, len(singles)))
     return panels.result()
 
 
@@ -139,17 +147,17 @@ def _draw(
     arrays: dict[str, np.ndarray],
     looks: Sequence[_style.Look],
     kwargs: dict[str, Any],
-) -> dict[str, Any]:
-    """Draw one component, arrays (group, place, ...); return an artist for each entry of the legend."""
+) -> _Drawn:
+    """Draw one component, arrays (group, place, ...)."""
+    drawn = _Drawn([], {})
     if not result.attrs[NUM_TRANSITIONS_ATTR]:
-        _text.write_empty(ax)
-        return {}
+        _labels.write_empty(ax)
+        return drawn
     from matplotlib.lines import Line2D
 
     time = alignment.labels
     if alignment.dim == LAG:
         ax.axvline(0, color=_style.neutral(ax), linewidth=1.0, zorder=1.5)
-    handles: dict[str, Any] = {}
     for group, look in enumerate(looks):
         color = look.color
         mean, std = arrays[MEAN][group], arrays[STD][group]
@@ -158,18 +166,18 @@ def _draw(
         style = {"color": color, "linewidth": 0, "alpha": 0.2 if len(looks) == 1 else 0.13}
         for pair in range(pairs):
             artist = ax.fill_between(time, bands[pair], bands[-1 - pair], zorder=2, **style)
-            handles[_band_name(result, pair)] = artist
+            drawn.kinds[_band_name(result, pair)] = artist
         if len(bands) % 2:
             (line,) = ax.plot(time, bands[pairs], color=color, linewidth=1.0, linestyle=(0, (4, 2)), zorder=3)
-            handles[_band_name(result, pairs)] = line
+            drawn.kinds[_band_name(result, pairs)] = line
         style = {"color": color, "linewidth": 1.8, "zorder": 4}
         if look.marker:
             style |= {"marker": look.marker, "markersize": 4, "markevery": 0.1}
         (line,) = ax.plot(time, mean, **_style.merged(Line2D, style, kwargs))
-        handles["mean"] = line
-        handles[f"group {group}"] = line
+        drawn.kinds[MEAN] = line
+        drawn.means.append(line)
         mark_lone_steps(ax, time, mean, color)
-    return handles
+    return drawn
 
 
 def _band_name(result: xr.Dataset, pair: int) -> str:
@@ -186,7 +194,7 @@ def _band_name(result: xr.Dataset, pair: int) -> str:
 def _label(
     ds: xr.Dataset,
     name: str,
-    panels: _style.Panels,
+    panels: _figure.Panels,
     strips: Sequence["matplotlib.axes.Axes"],
     result: xr.Dataset,
     alignment: Alignment,
@@ -200,12 +208,12 @@ def _label(
     label_x = _text.time_label(axis) if alignment.dim == TIME else _text.safe(_text.label_of(axis))
     for number, (ax, strip) in enumerate(zip(panels.axes, strips, strict=True)):
         label = titles[number] if titles[number] != name else title
-        _text.write_ylabel(panels, ax, _text.with_units(label, units[number]))
+        _labels.write_ylabel(panels, ax, _text.with_units(label, units[number]))
         strip.set_ylabel("n")
         if panels.is_bottom(number):
-            _text.write_xlabel(strip, label_x)
+            _labels.write_xlabel(strip, label_x)
     lines = [f"{title}: {_text.count_text(result.attrs)}", f"n: {result[N].attrs['long_name']}"]
-    _text.write_title(panels, lines + _left_out(result) + _legend.left_out(chosen))
+    _labels.write_title(panels, lines + _left_out(result) + _legend.left_out(chosen))
 
 
 def _left_out(result: xr.Dataset) -> list[str]:
@@ -216,23 +224,22 @@ def _left_out(result: xr.Dataset) -> list[str]:
 
 
 def _entries(
-    ax: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups, handles: dict[str, Any], num_singles: int
+    ax: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups, drawn: _Drawn, num_singles: int
 ) -> _legend.Entries:
     """Return what the legend says: the groups, and what is drawn of each; in grey where groups differ in colour."""
     grey = _style.neutral(ax)
-    groups = [handles.pop(key) for key in list(handles) if key.startswith("group ")]
-    drawn = {key: handles[key] for key in sorted(handles, key=lambda key: key != "mean")}
+    kinds = {key: drawn.kinds[key] for key in sorted(drawn.kinds, key=lambda key: key != MEAN)}
     singles = {_text.plural(num_singles, "single episode"): _legend.line(grey, linewidth=0.6)} if num_singles else {}
     if chosen.name is None:
-        return _legend.Entries([*drawn.values(), *singles.values()], [*drawn, *singles])
+        return _legend.Entries([*kinds.values(), *singles.values()], [*kinds, *singles])
     from matplotlib.lines import Line2D
 
-    drawn = {
+    kinds = {
         key: _legend.line(grey, linestyle=artist.get_linestyle(), linewidth=artist.get_linewidth())
         if isinstance(artist, Line2D)
         else _legend.band(grey)
-        for key, artist in drawn.items()
+        for key, artist in kinds.items()
     } | singles
     counts, what = _legend.member_counts(chosen, _panels.total_along(result[N], chosen.name))
-    labels = [*_legend.group_labels(chosen, counts), *drawn]
-    return _legend.Entries([*groups, *drawn.values()], labels, _legend.groups_title(chosen, what))
+    labels = [*_legend.group_labels(chosen, counts), *kinds]
+    return _legend.Entries([*drawn.means, *kinds.values()], labels, _legend.groups_title(chosen, what))

@@ -11,7 +11,7 @@ from trajlab.analysis.grouping.groups import Groups, make_episode_groups
 from trajlab.analysis.survival import check_confidence, grouped_survival
 from trajlab.dataset.schema import validate
 from trajlab.names import LOWER, MEDIAN, NUM_EPISODES_ATTR, SURVIVAL, TIME, UPPER, N
-from trajlab.plot import _legend, _style, _text
+from trajlab.plot import _figure, _labels, _legend, _style, _text
 from trajlab.plot._strip import draw_alive, split_strip
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def plot_survival(
     chosen = make_episode_groups(ds, by, groups)
     _style.check_groups(ds, chosen)
     result = grouped_survival(ds, chosen, confidence)
-    panels = _style.make_panels(1, ax)
+    panels = _figure.make_panels(1, ax)
     (ax_,) = panels.axes
     strip = split_strip(ax_)
     ax_.set_ylim(-0.02, 1.02)
@@ -66,7 +66,7 @@ def plot_survival(
         curves = {key: result[key].values.reshape(lead) for key in (SURVIVAL, LOWER, UPPER)}
         lines = _draw(ax_, time, curves, result[MEDIAN].values.reshape(chosen.size), looks, kwargs)
     else:
-        _text.write_empty(ax_)
+        _labels.write_empty(ax_)
     draw_alive(strip, time, result[N].values.reshape(lead), by is None, looks)
     _label(panels, strip, result, chosen)
     if lines:
@@ -97,7 +97,7 @@ def _draw(
 
 
 def _entries(
-    panels: _style.Panels, chosen: Groups, lines: Sequence[Any], result: xr.Dataset, confidence: float
+    panels: _figure.Panels, chosen: Groups, lines: Sequence[Any], result: xr.Dataset, confidence: float
 ) -> _legend.Entries:
     """Return what the legend says: groups, with the number of their episodes and their median; and what is drawn."""
     medians = result[MEDIAN].values.reshape(-1)
@@ -119,12 +119,12 @@ def _median_text(value: float) -> str:
     return f"median {value:,.0f}" if np.isfinite(value) else "median not reached"
 
 
-def _label(panels: _style.Panels, strip: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups) -> None:
+def _label(panels: _figure.Panels, strip: "matplotlib.axes.Axes", result: xr.Dataset, chosen: Groups) -> None:
     (ax,) = panels.axes
     if result.attrs[NUM_EPISODES_ATTR]:
         ax.set_yticks(np.linspace(0, 1, 6 if panels.figure is not None else 3))  # a legend may stand above the highest
-    _text.write_ylabel(panels, ax, "share of episodes still alive")
+    _labels.write_ylabel(panels, ax, "share of episodes still alive")
     strip.set_ylabel("n")
-    _text.write_xlabel(strip, _text.label_of(result[TIME]))
+    _labels.write_xlabel(strip, _text.label_of(result[TIME]))
     lines = [f"survival of {_text.count_text(result.attrs)}", "n: episodes at risk"]
-    _text.write_title(panels, lines + _text.unseen_starts(result.attrs) + _legend.left_out(chosen))
+    _labels.write_title(panels, lines + _text.unseen_starts(result.attrs) + _legend.left_out(chosen))

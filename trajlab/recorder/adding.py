@@ -151,7 +151,7 @@ class Adding:
             envs = env_columns(envs, num_envs, "envs")
         values = owned_leaves(field, value)
         for name, leaf in values.items():
-            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), envs, num_envs)
+            self._check(name, leaf, num_envs if envs is None or is_whole else len(envs), num_envs)
         if not (iteration is None or self._gathered.iteration in (None, iteration)):
             self.write_out(None, write)
         if not self._are_known(values, envs) or any(name in self._gathered.whole for name in values):
@@ -161,8 +161,16 @@ class Adding:
         for name, leaf in values.items():
             if name not in self._templates:
                 self._templates[name] = Template.of(leaf, num_envs, is_flag=self._is_flag(name))
-        if envs is not None and not len(envs):
-            return
+        if envs is None or len(envs):
+            self._gather(values, envs, iteration, is_whole=is_whole)
+            pieces = self._gathered.pieces
+            if self._is_fixed and len(pieces) == len(self._templates) and are_complete(pieces, envs):
+                self.write_out(envs, write)
+
+    def _gather(
+        self, values: Mapping[str, Any], envs: np.ndarray | None, iteration: int | None, *, is_whole: bool
+    ) -> None:
+        """Keep arrays of all or some environments for the step that is gathered; `is_whole` if of all nevertheless."""
         whole, given, before, rooms = self._gathered
         iteration = before if iteration is None else iteration
         if not given and self._are_known(values, envs):
@@ -173,8 +181,6 @@ class Adding:
             piece = Piece(leaf, envs, envs if is_whole else None, is_whole or envs is None)
             pieces[name] = (*pieces.get(name, ()), piece)
         self._gathered = Gathered({}, pieces, iteration)
-        if self._is_fixed and len(pieces) == len(self._templates) and are_complete(pieces, envs):
-            self.write_out(envs, write)
 
     def _are_known(self, values: Mapping[str, Any], envs: np.ndarray | None) -> bool:
         """Say whether values are of all environments, and just like those of the last step of these."""
@@ -184,8 +190,8 @@ class Adding:
     def _is_flag(self, name: str) -> bool:
         return any(under(path, [name]) for path in self._flags)
 
-    def _check(self, name: str, leaf: Any, count: int, envs: np.ndarray | None, num_envs: int) -> None:
-        """Raise ValueError where an array does not fit what has been added before, or its environments."""
+    def _check(self, name: str, leaf: Any, count: int, num_envs: int) -> None:
+        """Raise ValueError where an array does not fit what has been added before, or its `count` environments."""
         template = self._templates.get(name)
         if template is None and self._is_fixed:
             raise ValueError(

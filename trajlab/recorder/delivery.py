@@ -18,10 +18,16 @@ _OPEN: weakref.WeakKeyDictionary[Any, "Delivery"] = weakref.WeakKeyDictionary()
 
 def close_at_exit(recorder: Any, delivery: "Delivery") -> None:
     """Close a recorder when Python exits, if it is still there; its consumers are no other's until it is closed."""
+    _register()
     _OPEN[recorder] = delivery
 
 
-@atexit.register
+@functools.cache
+def _register() -> None:
+    """Have recorders closed when Python exits: once, and not before there is one, since importing registers nothing."""
+    atexit.register(_close_all)
+
+
 def _close_all() -> None:
     for recorder in list(_OPEN):
         try:

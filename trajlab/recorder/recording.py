@@ -78,61 +78,37 @@ class Recording:
                 mask = step_mask(envs, plan)
             elif envs is not None:
                 part = chosen = env_columns(envs, plan.layout.num_envs, "envs")
-            leaves = session.fit.leaves_of(sources)
+            leaves = session.fit.leaves_of(sources, "step" if is_step else "chunk")
             if is_mask and isinstance(envs, np.ndarray) and not any(map(is_spread, leaves)):
                 chosen = np.flatnonzero(envs)
             length, signature = session.fit.check(
                 leaves, mask, is_step=is_step, part=None if part is None else len(part)
             )
-            self._store(
-                session,
-                leaves,
-                length,
-                signature,
-                iteration,
-                is_step=is_step,
-                mask=mask,
-                chosen=chosen,
-                is_whole=part is None,
-            )
+            call = Call(length, signature, is_step, mask, chosen, is_whole=part is None)
+            self._store(session, leaves, call, iteration)
             return signature
 
-    def _store(
-        self,
-        session: Session,
-        leaves: list[Any],
-        length: int,
-        signature: Any,
-        iteration: Any,
-        *,
-        is_step: bool,
-        mask: Any = None,
-        chosen: np.ndarray | None = None,
-        is_whole: bool = True,
-    ) -> None:
-        """Write the checked arrays of a chunk, and only then count them.
-
-        `chosen` are the environments that made a step, where some did; `is_whole` says that the arrays are of all.
-        """
-        counters = self._counters
-        updates = 1 if is_step else session.plan.updates(leaves)
-        iteration = self._iteration(iteration, is_step)
+    def _store(self, session: Session, leaves: list[Any], call: Call, given: Any) -> None:
+        """Write the checked arrays of a chunk, and only then count them; `given` is its iteration, if one was."""
+        counters, length = self._counters, call.length
+        updates = 1 if call.is_step else session.plan.updates(leaves)
+        iteration = self._iteration(given, call.is_step)
         last = counters.iteration
         jumps = last is not None and not 0 <= iteration - last <= 1
         self._session = session
         after, captured = counters, None
         if not session.is_full(counters):
-            call = Call(length, updates, iteration, jumps, is_step, mask, chosen, is_whole, signature)
+            call = call._replace(updates=updates, iteration=iteration, jumps=jumps)
             after, captured = session.append(counters, leaves, call)
             length = after.rows - counters.rows
         self._counters = after._replace(
             seen=counters.seen + length,
-            updates=counters.updates if is_step else iteration + updates,
+            updates=counters.updates if call.is_step else iteration + updates,
             iteration=iteration + updates - 1,
             marks=(),
         )
         if captured is not None and captured.time.size:
-            self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, chosen))
+            self._delivery.add("on_batch", session.batch(captured, counters.rows, iteration, call.envs))
         self._add_finished()
 
     def _check_marks(self, num_envs: int) -> None:
@@ -199,7 +175,7 @@ class Recording:
             return
         leaves = self._session.fit.leaves_by_name(step)
         self._session.fit.check_there(leaves)
-        self._store(self._session, leaves, 1, signature, iteration, is_step=True)
+        self._store(self._session, leaves, Call(1, signature, is_step=True), iteration)
 
     def _take_step(self, step: Any, envs: Any, iteration: int | None) -> Any:
         """Record a step that has been gathered; return its signature where its arrays are recorded as they come."""

@@ -77,28 +77,30 @@ class Call(NamedTuple):
 
     Attributes
     ----------
-    length, updates : int
-        Rows and updates of the chunk.
-    iteration : int
-        Of its first row.
-    jumps : bool
-        Whether that is no successor of the last row's.
+    length : int
+        Rows of the chunk.
+    signature : hashable
+        What the append compiles for.
     is_step : bool
     mask : array or None
     envs : array (k,) int64 or None
         The environments that made a step, where some did.
     is_whole : bool
         Whether the arrays are of all environments nevertheless.
-    signature : hashable
-        What the append compiles for.
+    updates : int
+        Updates of the chunk.
+    iteration : int
+        Of its first row.
+    jumps : bool
+        Whether that is no successor of the last row's.
     """
 
     length: int
-    updates: int
-    iteration: int
-    jumps: bool
-    is_step: bool
-    mask: Any
-    envs: np.ndarray | None
-    is_whole: bool
     signature: Any
+    is_step: bool
+    mask: Any = None
+    envs: np.ndarray | None = None
+    is_whole: bool = True
+    updates: int = 1
+    iteration: int = 0
+    jumps: bool = False

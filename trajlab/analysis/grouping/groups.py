@@ -22,6 +22,7 @@ from trajlab.names import (
     AXIS_ROLE,
     COMPLETE,
     EPISODE,
+    GROUPS_ATTR,
     ITERATION,
     LAG,
     LEFT_OUT_ATTR,
@@ -189,33 +190,45 @@ def make_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
     if by == PHASE and PHASE not in ds.variables:
         return _phase_groups(ds, groups)
     check_by(ds, by)
-    is_per_episode, alive = ds[by].ndim == 1, AliveRows()
-    what = "episodes" if is_per_episode else "transitions"
-    if is_per_episode:
-        kind = ""
-        missing = missing_values(ds.variables[by])
-        present = as_plain(ds.variables[by].values[~missing])
-        values, first, weights = np.unique(present, return_index=True, return_counts=True)
-        num_missing = int(missing.sum())
+    return _groups_of_episodes(ds, by, groups) if ds[by].ndim == 1 else _groups_of_transitions(ds, by, groups)
+
+
+def _groups_of_episodes(ds: xr.Dataset, by: str, groups: Any) -> Groups:
+    """Return groups by a coordinate over `episode`."""
+    missing = missing_values(ds.variables[by])
+    present = as_plain(ds.variables[by].values[~missing])
+    values, first, weights = np.unique(present, return_index=True, return_counts=True)
+    _report_missing(by, int(missing.sum()), weights, "episodes")
+    if is_category(ds, by):
+        labels, codes, text = choose_kinds(values, weights, groups, by, "episodes", first)
     else:
-        kind = kind_of(ds, by)
-        alive = AliveRows.of(ds, by)
-        values, weights, num_missing = transition_values(ds, by, kind, alive)
-    if num_missing:
-        total = num_missing + int(weights.sum())
-        warn_user(f"by={by!r}: {num_missing} of {total} {what} have no value there and are in no group")
-    if is_per_episode and is_category(ds, by):
-        labels, codes, text = choose_kinds(values, weights, groups, by, what, first)
-    else:
-        labels, codes, text = cut_values(values, weights, groups, by, what)
-    of_episode = None
-    if is_per_episode:
-        of_episode = np.full(len(missing), -1, np.intp)
-        of_episode[~missing] = codes[np.searchsorted(values, present)]
-    attrs: dict[str, str | int] = {"long_name": title_of(ds, by), **units_of(ds, by)}
-    left_out = int(weights[codes < 0].sum()) + num_missing
-    attrs |= {"groups": text, LEFT_OUT_ATTR: left_out}
-    return Groups(by, labels, values, codes, of_episode, kind, attrs, alive)
+        labels, codes, text = cut_values(values, weights, groups, by, "episodes")
+    of_episode = np.full(len(missing), -1, np.intp)
+    of_episode[~missing] = codes[np.searchsorted(values, present)]
+    attrs = _about(ds, by, text, int((of_episode < 0).sum()))
+    return Groups(by, labels, values, codes, of_episode, "", attrs, AliveRows())
+
+
+def _groups_of_transitions(ds: xr.Dataset, by: str, groups: Any) -> Groups:
+    """Return groups by a variable over `episode` and `time`."""
+    kind, alive = kind_of(ds, by), AliveRows.of(ds, by)
+    values, weights, num_missing = transition_values(ds, by, kind, alive)
+    _report_missing(by, num_missing, weights, "transitions")
+    labels, codes, text = cut_values(values, weights, groups, by, "transitions")
+    attrs = _about(ds, by, text, int(weights[codes < 0].sum()) + num_missing)
+    return Groups(by, labels, values, codes, None, kind, attrs, alive)
+
+
+def _report_missing(by: str, number: int, weights: np.ndarray, what: str) -> None:
+    """Warn of episodes or transitions that have no value; `weights` are those that have one, by their values."""
+    if number:
+        total = number + int(weights.sum())
+        warn_user(f"by={by!r}: {number} of {total} {what} have no value there and are in no group")
+
+
+def _about(ds: xr.Dataset, by: str, text: str, left_out: int) -> dict[str, Any]:
+    """Return what to say on a result about groups of a variable."""
+    return {"long_name": title_of(ds, by), **units_of(ds, by), GROUPS_ATTR: text, LEFT_OUT_ATTR: left_out}
 
 
 def make_episode_groups(ds: xr.Dataset, by: Any, groups: Any = None) -> Groups:
@@ -236,9 +249,7 @@ def _time_groups(ds: xr.Dataset, groups: GroupsArgument) -> Groups:
     cells = Cells.of(ds)
     weights = np.cumsum(np.bincount(cells.counts, minlength=len(cells.labels) + 1)[::-1])[::-1][1:]
     labels, codes, text = cut_values(cells.labels, weights, groups, TIME, "transitions")
-    left_out = int(weights[codes < 0].sum())
-    attrs: dict[str, str | int] = {"long_name": title_of(ds, TIME), **units_of(ds, TIME)}
-    return _step_groups(TIME, labels, attrs, text, left_out, RangeOf(codes, cells))
+    return _step_groups(TIME, labels, _about(ds, TIME, text, int(weights[codes < 0].sum())), RangeOf(codes, cells))
 
 
 def _phase_groups(ds: xr.Dataset, groups: GroupsArgument) -> Groups:
@@ -248,20 +259,13 @@ def _phase_groups(ds: xr.Dataset, groups: GroupsArgument) -> Groups:
     locate = PhaseOf(ends, np.where(is_complete, ds[LENGTH].values, 0))
     left_out = int(Cells.of(ds).counts[~is_complete].sum())
     text = f"parts of each complete episode at {', '.join(f'{end:.4g}' for end in ends)}"
-    return _step_groups(
-        PHASE, phase_labels(groups, ends), {"long_name": "phase of the episode"}, text, left_out, locate
-    )
+    attrs = {"long_name": "phase of the episode", GROUPS_ATTR: text, LEFT_OUT_ATTR: left_out}
+    return _step_groups(PHASE, phase_labels(groups, ends), attrs, locate)
 
 
 def _step_groups(
-    name: str,
-    labels: np.ndarray,
-    attrs: dict[str, str | int],
-    text: str,
-    left_out: int,
-    locate: Callable[[FlatBatch], np.ndarray],
+    name: str, labels: np.ndarray, attrs: dict[str, Any], locate: Callable[[FlatBatch], np.ndarray]
 ) -> Groups:
-    attrs |= {"groups": text, LEFT_OUT_ATTR: left_out}
     nothing = np.zeros(0, np.int64)
     return Groups(name, labels, nothing, nothing, None, "", attrs, AliveRows(), locate)
 

@@ -13,6 +13,16 @@ ROUNDING = 1e-10
 """A variance that is a smaller part of the mean square is not told from rounding."""
 
 
+class PairSums(NamedTuple):
+    """Number of pairs (lag,), and five sums over them (5, lag, component).
+
+    These are the earlier values, the later ones, the squares of either, and the products.
+    """
+
+    n: np.ndarray
+    sums: np.ndarray
+
+
 class LagSums:
     """Sums over pairs of an earlier row and one `lag` steps later, for each group, lag and component.
 
@@ -37,7 +47,7 @@ class LagSums:
         self.shift = np.zeros((groups, components))
         self._met = np.zeros((groups, components), bool)
 
-    def add(self, code: int, pairs: "PairSums") -> None:
+    def add(self, code: int, pairs: PairSums) -> None:
         """Add sums over pairs of one group."""
         lags = slice(len(pairs.n))
         self.n[code, lags] += pairs.n
@@ -116,16 +126,6 @@ def _varying(sums: np.ndarray, squares: np.ndarray, n: np.ndarray) -> np.ndarray
     """Return `n` times the variance of values with these sums, NaN where they do not vary."""
     variance = squares - sums**2 / n
     return np.where(variance > ROUNDING * squares, variance, np.nan)
-
-
-class PairSums(NamedTuple):
-    """Number of pairs (lag,), and five sums over them (5, lag, component).
-
-    These are the earlier values, the later ones, the squares of either, and the products.
-    """
-
-    n: np.ndarray
-    sums: np.ndarray
 
 
 def sum_pairs(

@@ -8,6 +8,7 @@ from gymnasium import Space, spaces
 
 from trajlab.errors import raise_all, unknown_name
 from trajlab.integrations.paths import Path, dotted, is_excluded
+from trajlab.names import HIGH_ATTR, LOW_ATTR, SPACE_SIZE_ATTR, SPACE_START_ATTR
 
 MAX_LISTED = 64
 """Bounds that differ between more components than this are not listed."""
@@ -95,13 +96,13 @@ def attrs_of(space: Space) -> dict[str, Any]:
     """
     match space:
         case spaces.Discrete():
-            return {"n": int(space.n), "start": int(space.start)}
+            return {SPACE_SIZE_ATTR: int(space.n), SPACE_START_ATTR: int(space.start)}
         case spaces.MultiDiscrete() if space.nvec.ndim == 1:
-            return {"n": space.nvec.tolist(), "start": space.start.tolist()}
+            return {SPACE_SIZE_ATTR: space.nvec.tolist(), SPACE_START_ATTR: space.start.tolist()}
         case spaces.Text():
             return {"max_length": int(space.max_length)}
         case spaces.Box():
-            bounds = {"low": _bound(space.low), "high": _bound(space.high)}
+            bounds = {LOW_ATTR: _bound(space.low), HIGH_ATTR: _bound(space.high)}
             return {name: value for name, value in bounds.items() if value is not None}
         case _:
             return {}

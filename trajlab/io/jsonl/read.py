@@ -10,7 +10,7 @@ import xarray as xr
 
 from trajlab import names
 from trajlab.dataset.build import empty_dataset
-from trajlab.dataset.flat_array import FlatArray
+from trajlab.dataset.flat_array import FlatInMemory
 from trajlab.dataset.lazy import lazy_variable
 from trajlab.dataset.padding_attrs import about_padding
 from trajlab.dataset.source import MaskArray
@@ -140,7 +140,7 @@ def _per_step(name: str, spec: Spec, merged: Merged, attrs: dict[str, Any]) -> d
 def _spread(values: np.ndarray, dims: Sequence[str], merged: Merged, attrs: dict[str, Any]) -> xr.Variable:
     """Return rows (M, ...) as a variable over episode and time."""
     if values.dtype.kind not in "OT":
-        return lazy_variable(dims, FlatArray(values, merged.counts, merged.ranks), attrs)
+        return lazy_variable(dims, FlatInMemory(values, merged.counts, merged.ranks), attrs)
     out = np.full((len(merged.counts), len(merged.ranks), *values.shape[1:]), missing_value(values.dtype), values.dtype)
     out[merged.ranks < merged.counts[:, np.newaxis]] = values  # objects are few, and no lazy array holds them
     return xr.Variable(dims, out, attrs)

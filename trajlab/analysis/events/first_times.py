@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.common import is_blank
-from trajlab.analysis.conditions import ConditionReader, condition_text, named_conditions
+from trajlab.analysis.events.conditions import ConditionReader, condition_text, named_conditions
 from trajlab.analysis.kernels.minima import NEVER, lower_to
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.schema import require_whole, validate

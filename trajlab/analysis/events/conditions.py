@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from trajlab.analysis.discrete import as_discrete, discrete_kind
-from trajlab.analysis.first_hits import Hits, all_hits, first_hits
+from trajlab.analysis.events.first_hits import Hits, all_hits, first_hits
 from trajlab.analysis.kernels.masks import count_set
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.fields import is_per_transition, resolve_field
@@ -122,7 +122,7 @@ class ConditionReader:
             array = self._condition(part)
         except (IndexError, KeyError) as error:
             if isinstance(error, KeyError) and f"index '{EPISODE}'" not in str(error):
-                raise
+                raise  # it is not what xarray says of an episode that is in another part
             raise ValueError(
                 f"{self._what} looks for an episode by its place or number ({error}), but is called with some of the "
                 "episodes at a time; expected a function that gives a bool for each step of each, ('episode', 'time')"

@@ -1,4 +1,4 @@
-"""Where a condition holds: of transitions that follow each other little more than the first time of each episode."""
+"""Transitions in which a condition holds: all of them, or some among which is the first of each episode."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

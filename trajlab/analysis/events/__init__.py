@@ -1,0 +1,1 @@
+"""When something first happens in each episode: conditions on transitions, and the first time each holds."""
