@@ -177,7 +177,7 @@ def _add_rows(sums: list[LagSums], ds: xr.Dataset, name: str, groups: Groups) ->
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
     for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
         values = alive.by_agent(batch.values[name].astype(np.float64))
-        rows = values.reshape(-1, alive.num_agents, values.shape[1])
+        rows = values.reshape(len(batch.values[name]), alive.num_agents, values.shape[1])
         mask, index = alive.mask(batch), groups.index(batch)
         counts = span.counts[span.counts > 0]
         for chosen, gap in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, sums[0].most):
