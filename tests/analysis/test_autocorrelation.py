@@ -1,5 +1,7 @@
 """Autocorrelation: visible values, a plain loop over pairs, and what does not change it."""
 
+import threading
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -133,6 +135,25 @@ def test_where_batches_end_changes_nothing(monkeypatch, cells):
     monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by=by), one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_where_no_further_thread_can_be_started(monkeypatch, most):
+    ds = make_dataset(LENGTHS).load()
+    want = tl.autocorrelation(ds, "obs")
+    start, begun = threading.Thread.start, []
+
+    def start_few(thread):
+        if len(begun) == most:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", 1)
+    xr.testing.assert_allclose(tl.autocorrelation(ds, "obs"), want, rtol=1e-9)
+    assert len(begun) == most
 
 
 # Groups ------------------------------------------------------------------------------------------------------

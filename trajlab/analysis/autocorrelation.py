@@ -1,6 +1,7 @@
 """How much a field still has in common with itself some steps later."""
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -163,13 +164,25 @@ def _add_episodes(sums: LagSums, episodes: SpacedEpisodes, dtype: np.dtype) -> N
 
     with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
         for tiles in episodes.tiles(sums.most, fill):
-            for tile, pairs in zip(tiles, pool.map(summed, tiles), strict=True):
+            for tile, pairs in zip(tiles, _mapped(pool, summed, tiles), strict=True):
                 if pairs is not None:
                     sums.add(tile.group, pairs)
                 else:
                     spacing = Spacing.of(tile.stops - tile.starts, tile.gap)
                     rows = tile.values[spacing.place].astype(np.float64)
                     sums.add_rows(rows, spacing, np.full(len(rows), tile.group))
+
+
+def _mapped(
+    pool: ThreadPoolExecutor, function: Callable[[SpacedTile], PairSums | None], tiles: list[SpacedTile]
+) -> Iterator[PairSums | None]:
+    """Return what a function makes of each tile, with other threads where there are several and these can be had."""
+    if len(tiles) > 1:
+        try:
+            return pool.map(function, tiles)
+        except RuntimeError:  # memory or a limit allows no further thread, or the interpreter is about to end
+            pool.shutdown(cancel_futures=True)
+    return map(function, tiles)
 
 
 def _add_rows(sums: list[LagSums], ds: xr.Dataset, name: str, groups: Groups) -> None:
