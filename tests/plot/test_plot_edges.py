@@ -274,6 +274,18 @@ def test_six_names_of_sixty_letters_fit_into_a_small_figure(plot, size):
     assert len(set(labels)) == len(labels)
 
 
+def test_a_legend_in_a_grid_within_a_grid_leaves_its_neighbours_as_they_are(ds):
+    names = [f"the policy that was trained with the large replay buffer, number {i}" for i in range(2)]
+    figure = plt.figure(figsize=(9.0, 5.0), layout="constrained")
+    above, *others = figure.add_gridspec(1, 2)[0].subgridspec(2, 2).subplots().flat
+    sizes = [other.xaxis.label.get_fontsize() for other in others]
+    tl.plot_survival(ds.assign_coords(seed=("episode", names)), by="seed", ax=above)
+    figure.canvas.draw()
+    assert above.xaxis.label.get_fontsize() < sizes[0]
+    assert [other.xaxis.label.get_fontsize() for other in others] == sizes
+    assert above.get_legend().get_window_extent().x0 >= figure.bbox.x0
+
+
 def test_axes_with_no_room_at_all_are_drawn_in(ds):
     _, ax = plt.subplots(figsize=(0.6, 0.6), layout="constrained")
     tl.plot_survival(ds, by="env", ax=ax)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trajlab.analysis.grouping.groups import Groups
 from trajlab.names import LEFT_OUT_ATTR
-from trajlab.plot._style import Panels
+from trajlab.plot._style import STRIP_RATIOS, Panels
 from trajlab.plot._text import is_narrow, is_tiny, plural, points_of, safe, shortened, with_units
 
 if TYPE_CHECKING:
@@ -214,9 +214,15 @@ def _room(ax: "matplotlib.axes.Axes") -> tuple[float, float, float]:
 def _in_same_place(ax: "matplotlib.axes.Axes") -> list["matplotlib.axes.Axes"]:
     """Return all Axes that share the place of these in a figure: their strip, too."""
     root: Any = ax.get_figure(root=True)
+    mine: Any = ax.get_subplotspec()
+    grid = mine.get_gridspec()
+    is_split = grid.ncols == 1 and grid.get_height_ratios() == STRIP_RATIOS
     places = [(other, other.get_subplotspec()) for other in root.axes]
-    whole = {other: place.get_topmost_subplotspec() for other, place in places if place is not None}
-    return [other for other, place in whole.items() if place == whole[ax]]
+    return [
+        other
+        for other, place in places
+        if place is not None and (place == mine or (is_split and place.get_gridspec() is grid))
+    ]
 
 
 def _arranged(labels: Sequence[str], room: float, beside: float) -> tuple[list[str], int, int]:
