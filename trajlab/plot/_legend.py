@@ -21,6 +21,8 @@ NARROW_POINTS, TINY_POINTS = (7, 8), (6, 6)
 """Size of letters in a legend above narrow and tiny Axes, and of their labels then."""
 MAX_SHARE = 0.6
 """Part of the Axes' height that a legend inside of them may take."""
+MAX_ABOVE = 0.35
+"""Part of what there is for a legend above Axes and for these that it may take, if smaller letters make it smaller."""
 NARROWEST = 7.0
 """A column of a legend inside of Axes is not narrower than so many letters are high, if there is another."""
 WIDE_COLUMN = 10.0
@@ -134,7 +136,7 @@ def _write_given(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Seq
             break
     else:
         if whole:
-            _write_shortened_above(ax, handles, labels, title, whole)
+            _write_shortened_above(ax, handles, labels, title, whole, height)
             return
         rows = max(int((MAX_SHARE * height / points - 1.5) / 1.6) - (title is not None), 1)
         columns = min(-(-len(labels) // rows), max(int(width / points / NARROWEST), 1))
@@ -154,18 +156,32 @@ def _write_shortened_above(
     labels: Sequence[str],
     title: str | None,
     room: float,
+    height: float,
 ) -> None:
-    """Draw a legend above Axes, ending where they do and at most `room` points wide; those narrow get small labels."""
-    points = INSIDE_POINTS[0]
-    if is_narrow(ax):
-        points, others = TINY_POINTS if is_tiny(ax) else NARROW_POINTS
+    """Draw a legend above Axes, ending where they do and at most `room` points wide; small Axes get small labels.
+
+    The `height` in points is what there is for the legend and the Axes.
+    """
+    for size in ((INSIDE_POINTS[0], 0), NARROW_POINTS, TINY_POINTS)[is_narrow(ax) + is_tiny(ax) :]:
+        texts, columns = _in_columns(labels, room / size[0])
+        rows = -(-len(labels) // columns) + (title is not None)
+        if 1.5 * size[0] * rows <= MAX_ABOVE * height:
+            break
+    points, others = size
+    if others:
         _make_small(ax, others)
-    room /= points
-    longest = max(map(_width, labels)) + 3.2
-    columns = int(np.clip(room // min(longest, WIDE_COLUMN), 1, len(labels)))
-    texts = _shortened(labels, room / columns - 3.2)
     style = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "labelspacing": 0.3, "title": title}
     write_above(ax, handles, texts, columns, points, **style)
+
+
+def _in_columns(labels: Sequence[str], room: float) -> tuple[list[str], int]:
+    """Return labels shortened for as many columns as leave them apart, and the number of these."""
+    longest = max(map(_width, labels)) + 3.2
+    for columns in range(int(np.clip(room // min(longest, WIDE_COLUMN), 1, len(labels))), 0, -1):
+        texts = _shortened(labels, room / columns - 3.2)
+        if len(set(texts)) == len(set(labels)):
+            break
+    return texts, columns
 
 
 def _make_small(ax: "matplotlib.axes.Axes", points: float) -> None:
