@@ -303,6 +303,15 @@ def test_four_plots_of_six_groups_in_one_figure_of_the_usual_size():
         assert len(set(texts)) == len(texts)
 
 
+def test_texts_in_a_subfigure_are_as_long_as_in_a_figure_of_its_size(ds):
+    ds["reward"].attrs["long_name"] = "the angular velocity of the left front wheel in the frame of the vehicle"
+    _, ax = plt.subplots(figsize=(4, 3))
+    half = plt.figure(figsize=(8, 3)).subfigures(1, 2)[0]
+    wide, narrow = tl.plot_state_trace(ds, "reward", ax=ax), tl.plot_state_trace(ds, "reward", ax=half.subplots())
+    assert narrow.get_title() == wide.get_title()
+    assert narrow.get_ylabel() == wide.get_ylabel()
+
+
 def test_axes_with_no_room_at_all_are_drawn_in(ds):
     _, ax = plt.subplots(figsize=(0.6, 0.6), layout="constrained")
     tl.plot_survival(ds, by="env", ax=ax)
