@@ -1,5 +1,7 @@
 """Autocorrelation: visible values, a plain loop over pairs, and what does not change it."""
 
+import threading
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -133,6 +135,25 @@ def test_where_batches_end_changes_nothing(monkeypatch, cells):
     monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by=by), one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_where_no_further_thread_can_be_started(monkeypatch, most):
+    ds = make_dataset(LENGTHS).load()
+    want = tl.autocorrelation(ds, "obs")
+    start, begun = threading.Thread.start, []
+
+    def start_few(thread):
+        if len(begun) == most:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_few)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", 1)
+    xr.testing.assert_allclose(tl.autocorrelation(ds, "obs"), want, rtol=1e-9)
+    assert len(begun) == most
 
 
 # Groups ------------------------------------------------------------------------------------------------------
@@ -309,6 +330,17 @@ def test_a_long_episode_gives_short_ones_no_gap_of_its_own_length(monkeypatch):
                     np.testing.assert_allclose(one["autocorrelation"].sel(lag=lag), want, atol=1e-9)
 
 
-def test_values_whose_squares_are_no_floats_leave_nan():
+@pytest.mark.parametrize("size", [1e300, 1.5e308])
+@pytest.mark.parametrize("by", [None, "env", "time"])
+def test_values_whose_squares_are_no_floats_leave_nan(by, size):
+    groups = {"all": slice(0, 9)} if by == "time" else None
+    ds = fields([size, -size, size, 0])
     with pytest.warns(UserWarning, match="too large for their sums and squares to be floats: 4 of 4"):
-        np.testing.assert_equal(correlation(fields([1e300, -1e300, 1e300, 0])), [np.nan] * 4)
+        np.testing.assert_equal(correlation(ds, by=by, groups=groups).ravel(), [np.nan] * 4)
+
+
+@pytest.mark.parametrize("by", [None, "env", "time"])
+def test_a_field_without_components(by):
+    result = tl.autocorrelation(fields(np.zeros((3, 0)), np.zeros((2, 0))), "x", by=by, max_lag=1)
+    assert result["autocorrelation"].sizes["x_dim_0"] == 0
+    assert result["n"].values.reshape(-1, 2).sum(axis=0).tolist() == [5, 3]

@@ -187,6 +187,10 @@ def test_a_result_in_place_of_what_it_was_made_from(loaded):
 
 def test_where_a_result_left_its_attributes_a_dataset_is_still_one(loaded):
     validate(loaded.assign_attrs(tl.action_histogram(loaded).attrs))
+    merged = tl.event_times(loaded, "terminated").merge(loaded)
+    with pytest.raises(ValueError, match=r"put it back: ds.attrs\['trajlab_schema'\] = 1"):
+        validate(merged)
+    validate(merged.assign_attrs(trajlab_schema=1))
 
 
 DEEP = {

@@ -275,6 +275,44 @@ def test_six_names_of_sixty_letters_fit_into_a_small_figure(plot, size):
     assert len(set(labels)) == len(labels)
 
 
+def test_a_legend_in_a_grid_within_a_grid_leaves_its_neighbours_as_they_are(ds):
+    names = [f"the policy that was trained with the large replay buffer, number {i}" for i in range(2)]
+    figure = plt.figure(figsize=(9.0, 5.0), layout="constrained")
+    above, *others = figure.add_gridspec(1, 2)[0].subgridspec(2, 2).subplots().flat
+    sizes = [other.xaxis.label.get_fontsize() for other in others]
+    tl.plot_survival(ds.assign_coords(seed=("episode", names)), by="seed", ax=above)
+    figure.canvas.draw()
+    assert above.xaxis.label.get_fontsize() < sizes[0]
+    assert [other.xaxis.label.get_fontsize() for other in others] == sizes
+    assert above.get_legend().get_window_extent().x0 >= figure.bbox.x0
+
+
+def test_four_plots_of_six_groups_in_one_figure_of_the_usual_size():
+    rng = np.random.default_rng(0)
+    episodes = [{"action": rng.integers(0, 4, n), "reward": rng.normal(size=n)} for n in rng.integers(5, 60, 60)]
+    ds = tl.from_episodes(episodes, end_reason=["terminated", "cut"] * 30)
+    ds = ds.assign_coords(policy=("episode", [f"policy {i % 6}" for i in range(60)]))
+    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.8), layout="constrained")
+    tl.plot_milestones(ds, lambda ds: ds["action"] == 1, by="policy", ax=axes[0, 0])
+    tl.plot_return_to_go(ds, by="policy", ax=axes[0, 1])
+    tl.plot_outcomes(ds, by="policy", ax=axes[1, 0])
+    tl.plot_action_histogram(ds, by="policy", ax=axes[1, 1])
+    figure.canvas.draw()
+    for ax in axes.flat:
+        assert ax.get_window_extent().height > 0.04 * figure.bbox.height
+        texts = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert len(set(texts)) == len(texts)
+
+
+def test_texts_in_a_subfigure_are_as_long_as_in_a_figure_of_its_size(ds):
+    ds["reward"].attrs["long_name"] = "the angular velocity of the left front wheel in the frame of the vehicle"
+    _, ax = plt.subplots(figsize=(4, 3))
+    half = plt.figure(figsize=(8, 3)).subfigures(1, 2)[0]
+    wide, narrow = tl.plot_state_trace(ds, "reward", ax=ax), tl.plot_state_trace(ds, "reward", ax=half.subplots())
+    assert narrow.get_title() == wide.get_title()
+    assert narrow.get_ylabel() == wide.get_ylabel()
+
+
 def test_axes_with_no_room_at_all_are_drawn_in(ds):
     _, ax = plt.subplots(figsize=(0.6, 0.6), layout="constrained")
     tl.plot_survival(ds, by="env", ax=ax)

@@ -1,6 +1,7 @@
 """How much a field still has in common with itself some steps later."""
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -163,7 +164,7 @@ def _add_episodes(sums: LagSums, episodes: SpacedEpisodes, dtype: np.dtype) -> N
 
     with ThreadPoolExecutor(min(MAX_THREADS, os.cpu_count() or 1)) as pool:
         for tiles in episodes.tiles(sums.most, fill):
-            for tile, pairs in zip(tiles, pool.map(summed, tiles), strict=True):
+            for tile, pairs in zip(tiles, _mapped(pool, summed, tiles), strict=True):
                 if pairs is not None:
                     sums.add(tile.group, pairs)
                 else:
@@ -172,12 +173,24 @@ def _add_episodes(sums: LagSums, episodes: SpacedEpisodes, dtype: np.dtype) -> N
                     sums.add_rows(rows, spacing, np.full(len(rows), tile.group))
 
 
+def _mapped(
+    pool: ThreadPoolExecutor, function: Callable[[SpacedTile], PairSums | None], tiles: list[SpacedTile]
+) -> Iterator[PairSums | None]:
+    """Return what a function makes of each tile, with other threads where there are several and these can be had."""
+    if len(tiles) > 1:
+        try:
+            return pool.map(function, tiles)
+        except RuntimeError:  # memory or a limit allows no further thread, or the interpreter is about to end
+            pool.shutdown(cancel_futures=True)
+    return map(function, tiles)
+
+
 def _add_rows(sums: list[LagSums], ds: xr.Dataset, name: str, groups: Groups) -> None:
     """Add transitions, each of a group of its own, those of each agent that takes part to its sums."""
     cells, alive = Cells.of(ds), AliveRows.of(ds, name)
     for batch, span in iter_whole(ds, [name, *groups.fields, *alive.needed], MAX_ROWS):
         values = alive.by_agent(batch.values[name].astype(np.float64))
-        rows = values.reshape(-1, alive.num_agents, values.shape[1])
+        rows = values.reshape(len(batch.values[name]), alive.num_agents, values.shape[1])
         mask, index = alive.mask(batch), groups.index(batch)
         counts = span.counts[span.counts > 0]
         for chosen, gap in alike_in_length(cells.labels[counts - 1] - cells.labels[0] + 1, sums[0].most):

@@ -115,7 +115,8 @@ def require_whole(ds: xr.Dataset, what: str) -> None:
 def _result_problem(ds: object) -> str:
     """Return what to say of the result of an analysis, given in place of what it was made from; else nothing."""
     attrs = getattr(ds, "attrs", {})
-    if names.MADE_BY_ATTR not in attrs or names.SCHEMA_ATTR in attrs:
+    has_episodes = isinstance(ds, xr.Dataset) and {names.LENGTH, names.TIME} <= set(ds.variables)
+    if names.MADE_BY_ATTR not in attrs or names.SCHEMA_ATTR in attrs or has_episodes:
         return ""
     return (
         f"a result of {attrs[names.MADE_BY_ATTR]}; pass the Dataset of episodes that it was made from. Plots take "

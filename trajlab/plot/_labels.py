@@ -30,8 +30,7 @@ def write_title(panels: Panels, lines: Sequence[str], *, centered: bool = False)
         points = points_of("figure.labelsize")
         figure.suptitle(_wrapped(lines, figure.get_figwidth(), points), fontsize=points)
         return
-    root: Any = first.get_figure(root=True)
-    inches = first.get_position().width * root.get_figwidth() if figure is None else figure.get_figwidth() * 0.85
+    inches = _width(first) / 72 if figure is None else figure.get_figwidth() * 0.85
     small = figure is None and is_tiny(first)
     points = points_of("axes.labelsize") * (1.0 if inches > NARROW else 0.7 if small else 0.85)
     # Long names to its left make the Axes narrow, and leave room there; so do labels of small Axes.
@@ -145,8 +144,9 @@ def label_rows(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray,
 def size_of(ax: "matplotlib.axes.Axes") -> tuple[float, float]:
     """Return how wide and how high the Axes are, in points."""
     root: Any = ax.get_figure(root=True)
-    box = ax.get_position()
-    return box.width * root.get_figwidth() * 72, box.height * root.get_figheight() * 72
+    parent: Any = ax.get_figure(root=False)
+    box, whole, scale = ax.get_position(), parent.bbox, 72 / root.dpi
+    return box.width * whole.width * scale, box.height * whole.height * scale
 
 
 def _width(ax: "matplotlib.axes.Axes") -> float:
@@ -185,8 +185,7 @@ def write_bar_label(panels: Panels, bar: Any, label: str, *, of_all: bool = True
 
 def write_ylabel(panels: Panels, ax: "matplotlib.axes.Axes", label: str, share: float = 0.75) -> None:
     """Write a label along y, broken where it is longer than the panel is high; `share` of which is the Axes'."""
-    root: Any = ax.get_figure(root=True)
-    height = ax.get_position().height * root.get_figheight()
+    height = size_of(ax)[1] / 72
     height *= 1.0 if height > 0.8 * TINY else 0.6  # a layout will make small Axes much smaller
     if panels.figure is not None:
         rows = -(-len(panels.axes) // panels.columns)

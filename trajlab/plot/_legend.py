@@ -19,6 +19,8 @@ INSIDE_POINTS = (8, 6)
 """Size of letters in a legend inside of Axes; the smaller one where it would fill too much of them."""
 NARROW_POINTS, TINY_POINTS = (7, 8), (6, 6)
 """Size of letters in a legend above narrow and tiny Axes, and of their labels then."""
+MAX_ABOVE = 0.35
+"""Part of what there is for a legend above Axes and for these that it may take, if smaller letters make it smaller."""
 WIDE_COLUMN = 10.0
 """A column of a legend above Axes is at least so wide, if labels are that long."""
 
@@ -126,7 +128,7 @@ def _write_given(ax: "matplotlib.axes.Axes", handles: Sequence[Any], labels: Seq
             break
     else:
         if room.whole:
-            _write_shortened_above(ax, handles, labels, title, room.whole)
+            _write_shortened_above(ax, handles, labels, title, room)
             return
         found = _legend_fit.arranged_short(labels, room.width / points, height, has_title)
     style: dict[str, Any] = {"loc": "upper center", "fontsize": points, "title_fontsize": points, "frameon": False}
@@ -143,19 +145,18 @@ def _write_shortened_above(
     handles: Sequence[Any],
     labels: Sequence[str],
     title: str | None,
-    room: float,
+    room: _legend_fit.Room,
 ) -> None:
-    """Draw a legend above Axes, ending where they do and at most `room` points wide; those narrow get small labels."""
-    points = INSIDE_POINTS[0]
-    if is_narrow(ax):
-        points, others = TINY_POINTS if is_tiny(ax) else NARROW_POINTS
+    """Draw a legend above Axes, ending where they do and not wider than the `room`; small Axes get small labels."""
+    for size in ((INSIDE_POINTS[0], 0), NARROW_POINTS, TINY_POINTS)[is_narrow(ax) + is_tiny(ax) :]:
+        points, others = size
+        found = _legend_fit.arranged_apart(labels, room.whole / points, WIDE_COLUMN)
+        if 1.5 * points * (found.rows + (title is not None)) <= MAX_ABOVE * room.height:
+            break
+    if others:
         _make_small(ax, others)
-    room /= points
-    longest = max(map(_legend_fit.width_of, labels)) + _legend_fit.BESIDE
-    columns = int(np.clip(room // min(longest, WIDE_COLUMN), 1, len(labels)))
-    texts = _legend_fit.cut_short(labels, room / columns - _legend_fit.BESIDE)
     style = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "labelspacing": 0.3, "title": title}
-    write_above(ax, handles, texts, columns, points, **style)
+    write_above(ax, handles, found.texts, found.columns, points, **style)
 
 
 def _make_small(ax: "matplotlib.axes.Axes", points: float) -> None:

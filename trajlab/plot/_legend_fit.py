@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trajlab.plot._figure import STRIP_RATIOS
 from trajlab.plot._text import safe, told_apart
 
 if TYPE_CHECKING:
@@ -64,9 +65,15 @@ def room_of(ax: "matplotlib.axes.Axes") -> Room:
 def in_same_place(ax: "matplotlib.axes.Axes") -> list["matplotlib.axes.Axes"]:
     """Return all Axes that share the place of these in a figure: their strip, too."""
     root: Any = ax.get_figure(root=True)
+    mine: Any = ax.get_subplotspec()
+    grid = mine.get_gridspec()
+    is_split = grid.ncols == 1 and grid.get_height_ratios() == STRIP_RATIOS
     places = [(other, other.get_subplotspec()) for other in root.axes]
-    whole = {other: place.get_topmost_subplotspec() for other, place in places if place is not None}
-    return [other for other, place in whole.items() if place == whole[ax]]
+    return [
+        other
+        for other, place in places
+        if place is not None and (place == mine or (is_split and place.get_gridspec() is grid))
+    ]
 
 
 def arranged(labels: Sequence[str], room: float, beside: float = BESIDE) -> Arranged:
@@ -87,6 +94,17 @@ def arranged_short(labels: Sequence[str], width: float, height: float, has_title
     rows = max(int((MAX_SHARE * height - MARGIN) / ROW) - has_title, 1)
     columns = min(-(-len(labels) // rows), max(int(width / NARROWEST), 1))
     return Arranged(cut_short(labels, width / columns - BESIDE), columns, -(-len(labels) // columns))
+
+
+def arranged_apart(labels: Sequence[str], width: float, wide: float) -> Arranged:
+    """Return labels, shortened, in as many columns as leave them apart, each about `wide` or as wide as the longest."""
+    longest = max(map(width_of, labels)) + BESIDE
+    for columns in range(int(np.clip(width // min(longest, wide), 1, len(labels))), 0, -1):
+        room = width / columns - BESIDE
+        texts = cut_short(labels, room)
+        if max(map(width_of, texts)) <= room:
+            break
+    return Arranged(texts, columns, -(-len(labels) // columns))
 
 
 def share_of(rows: int, height: float) -> float:

@@ -53,6 +53,7 @@ class LagSums:
         self.n[code, lags] += pairs.n
         self._sums[:, code, lags] += pairs.sums
 
+    @np.errstate(over="ignore", invalid="ignore")  # of products of values beyond 1e150: they leave a NaN
     def add_rows(
         self,
         rows: np.ndarray,
