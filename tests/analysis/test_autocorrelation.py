@@ -11,6 +11,7 @@ from ragged import FORMS, in_form, lengths, make_dataset
 from strategies import examples
 
 import trajlab as tl
+from trajlab.analysis import spaced
 from trajlab.analysis.kernels.spacing import Spacing
 
 LENGTHS = [4, 1, 6, 2, 9, 3, 5]
@@ -135,6 +136,21 @@ def test_where_batches_end_changes_nothing(monkeypatch, cells):
     monkeypatch.setattr("trajlab.analysis.spaced.TILE_PLACES", cells)
     for by, one in zip((None, "end_reason", "flag"), want, strict=True):
         xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by=by), one, rtol=1e-9)
+
+
+def test_of_many_groups_no_more_is_held_than_of_one(monkeypatch):
+    ds, held, read = make_dataset(LENGTHS), [], spaced.read_flat
+    want = tl.autocorrelation(ds, "obs", by="env")
+
+    def measured(ds, fields):
+        held.append(int(ds["length"].sum()))
+        return read(ds, fields)
+
+    monkeypatch.setattr(spaced, "read_flat", measured)
+    monkeypatch.setattr(spaced, "MAX_PLACES", 4)
+    xr.testing.assert_allclose(tl.autocorrelation(ds, "obs", by="env"), want, rtol=1e-9)
+    assert sum(held) == sum(LENGTHS)
+    assert max(held) < sum(LENGTHS) / 2
 
 
 @pytest.mark.parametrize("most", [0, 1])

@@ -1,5 +1,7 @@
 """Parts of a Dataset: each episode once, and what each part shows is what the whole shows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -25,17 +27,32 @@ def recorded(autoreset="same_step"):
 @pytest.mark.parametrize("few_fields", [True, False])
 @pytest.mark.parametrize("autoreset", ["same_step", "next_step", "disabled"])
 @pytest.mark.parametrize(("most", "at_once"), [(300, 2**28), (2**25, 2**28), (2000, 1000)])
-def test_parts_are_the_whole(monkeypatch, few_fields, autoreset, most, at_once):
+@pytest.mark.parametrize("in_memory", [[], ["obs", "mask"]])
+def test_parts_are_the_whole(monkeypatch, few_fields, autoreset, most, at_once, in_memory):
     monkeypatch.setattr(parts, "MAX_BYTES", most)
     monkeypatch.setattr(parts, "MAX_AT_ONCE", at_once)
     ds = recorded(autoreset)
     ds = ds.isel(episode=np.random.default_rng(1).permutation(ds.sizes["episode"])[1:])
+    for name in in_memory:
+        ds[name].load()
     seen = []
     for episodes, part in parts.iter_parts(ds, few_fields=few_fields):
         want = ds.isel(episode=episodes, time=slice(0, int(ds["length"][episodes].max())))
         xr.testing.assert_identical(part.load(), want.load())
         seen += episodes.tolist()
     assert sorted(seen) == list(range(ds.sizes["episode"]))
+
+
+@pytest.mark.parametrize("few_fields", [True, False])
+def test_of_what_is_in_memory_no_more_than_a_part_is_copied(monkeypatch, few_fields):
+    monkeypatch.setattr(parts, "MAX_BYTES", 2**17)
+    ds = tl.from_episodes([{"x": np.zeros((n, 10))} for n in [2000, *[5] * 40]]).load()
+    tracemalloc.start()
+    for _ in parts.iter_parts(ds, few_fields=few_fields):
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * ds["x"].nbytes
 
 
 def test_a_field_is_read_once_and_only_where_it_is_asked_for(monkeypatch):

@@ -60,12 +60,13 @@ class SpacedEpisodes:
         group = np.zeros(len(self._episodes), np.int8) if self._group is None else self._group[self._episodes]
         order = np.argsort(group, kind="stable")
         edges = _ends(group[order])
+        codes = group[order[edges[:-1]]].tolist()
         some = [begin + evenly_spread(end - begin, SAMPLED) for begin, end in pairwise(edges.tolist())]
-        chosen = self._episodes[order[np.concatenate(some)]]
-        rows = as_rows(read_flat(self._of(chosen), [self._name])[self._name])
-        stops = np.cumsum(self._counts[chosen])[np.cumsum([len(one) for one in some]) - 1]
-        for (start, stop), code in zip(pairwise([0, *stops.tolist()]), group[order[edges[:-1]]].tolist(), strict=True):
-            yield code, rows[start:stop]
+        chosen = [self._episodes[order[places]] for places in some]
+        rows_of = np.array([self._counts[episodes].sum() for episodes in chosen])
+        for first, last in pairwise(_ends(np.cumsum(rows_of) // self._most).tolist()):
+            rows = as_rows(read_flat(self._of(np.concatenate(chosen[first:last])), [self._name])[self._name])
+            yield from zip(codes[first:last], np.split(rows, np.cumsum(rows_of[first:last])[:-1]), strict=True)
 
     def tiles(self, most: int, fill: np.ndarray) -> Iterator[list[SpacedTile]]:
         """Yield all episodes, as tiles of what is held in memory at once.
@@ -78,10 +79,14 @@ class SpacedEpisodes:
 
     def _ranges(self, episodes: np.ndarray, gap: int) -> Iterator[np.ndarray]:
         """Yield ranges of episodes, so many as may be held at once, or else a single one."""
+        yield from np.split(episodes, _ends(np.cumsum(self._counts[episodes] + gap) // self._most)[1:-1])
+
+    @property
+    def _most(self) -> int:
+        """How many places may be held at once."""
         variable = self._ds.variables[self._name]
         width = variable.dtype.itemsize * component_count(variable)
-        most = max(min(MAX_PLACES, MAX_BYTES // max(width, 1)), 1)
-        yield from np.split(episodes, _ends(np.cumsum(self._counts[episodes] + gap) // most)[1:-1])
+        return max(min(MAX_PLACES, MAX_BYTES // max(width, 1)), 1)
 
     def _read(self, episodes: np.ndarray, gap: int, fill: np.ndarray) -> list[SpacedTile]:
         """Return some episodes as tiles."""

@@ -11,7 +11,7 @@ from trajlab.dataset.cells import Cells
 from trajlab.dataset.fields import component_count, is_per_transition
 from trajlab.dataset.flat_array import FlatWhenRead
 from trajlab.dataset.flat_whole import read_flat, rows_of_log
-from trajlab.dataset.lazy import as_slice, lazy_variable
+from trajlab.dataset.lazy import as_slice, is_in_memory, lazy_variable
 from trajlab.dataset.ranges import may_move, padded_ranges, stored_chunk
 from trajlab.names import EPISODE, TIME
 
@@ -40,7 +40,8 @@ def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np
     order = np.argsort(cells.counts, kind="stable") if can_move else np.arange(len(cells.counts))
     width = sum(variable.dtype.itemsize * component_count(variable) for variable in fields)
     step = 1 if can_move else max((stored_chunk(variable) for variable in fields), default=1)
-    in_order = ds.isel({EPISODE: as_slice(order)})
+    held = {key: field for key, field in ds.variables.items() if is_per_transition(field) and is_in_memory(field)}
+    in_order = ds.drop_vars(list(held)).isel({EPISODE: as_slice(order)})  # of what is in memory it would be a copy
     at_once = _fields_at_once(in_order) if can_move and few_fields else {}
     for start, stop in padded_ranges(cells.counts[order], max(MAX_BYTES // max(width, 1), 1), step):
         episodes = order[start:stop]
@@ -48,6 +49,7 @@ def iter_parts(ds: xr.Dataset, *, few_fields: bool = False) -> Iterator[tuple[np
         times = slice(0, longest) if cells.order is None else cells.order[:longest]
         part = in_order.isel({EPISODE: slice(start, stop), TIME: times})
         of_part = {name: variable[start:stop, :longest] for name, variable in at_once.items()}
+        of_part |= {name: field.isel({EPISODE: as_slice(episodes), TIME: times}) for name, field in held.items()}
         coords = {name: of_part.pop(name) for name in list(of_part) if name in ds.coords}
         yield episodes, part.assign(of_part).assign_coords(coords)
 
