@@ -38,11 +38,10 @@ class Windows:
         if not len(labels):
             return np.zeros(len(window), np.intp), np.zeros(len(window), bool)
         label = self.origin[window] + self.lags[lag]
-        if not self.cells.has_gaps:
-            step = label - labels[0]
-            there = (step >= 0) & (step < self.cells.counts[self.episodes[window]])
-            return self.cells.positions(np.clip(step, 0, len(labels) - 1)), there
-        step = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
+        if self.cells.has_gaps:
+            step = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
+        else:
+            step = np.clip(label - labels[0], 0, len(labels) - 1)
         there = (labels[step] == label) & (step < self.cells.counts[self.episodes[window]])
         return self.cells.positions(step), there
 
