@@ -632,6 +632,12 @@ MUTATIONS = [
         "tests/dataset/test_successive.py -k rows_of_a_log",
     ),
     Mutation(
+        "first times: columns of several episodes",
+        "the first time of an episode that begins within a tile is sought in the one before, too",
+        edit("analysis/events/first_hits.py", "    is_broken[inner % one.ahead] = True\n", ""),
+        "tests/analysis/test_event_times.py -k fields_of_a_log",
+    ),
+    Mutation(
         "autocorrelation: over an edge",
         "a value and one of the next episode are a pair",
         edit("analysis/kernels/spacing.py", "stops = np.cumsum(lengths + gap)", "stops = np.cumsum(lengths)"),
