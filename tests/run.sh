@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check everything: lint, format, types, docs with their notebooks, and the tests.
+# Check everything: lint, format, types, the tests, and the docs with their notebooks.
 #
 #     bash tests/run.sh             all of it, each check even where an earlier one failed
 #     bash tests/run.sh lint docs   only these; the names are those of the functions below
@@ -7,7 +7,7 @@
 #     bash tests/run.sh interop    on real environments: Gymnasium, gymnax, brax, jumanji, navix; installs what they need
 #
 # The tests hold the floors (which module may import which), the doctests of the package, README and docs, and run
-# every notebook that the docs have not run before them. PYTEST_ADDOPTS adds options to pytest, PYTHON names the
+# every notebook that the docs do not run. PYTEST_ADDOPTS adds options to pytest, PYTHON names the
 # interpreter to make .venv with.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,22 +19,22 @@ make_docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_bu
 docs() {
     wait "$docs_made" && made=0 || made=$?
     cat "$docs_log"
-    [ $made = 0 ] && notebooks_ran=1
+    return $made
 }
-# The docs run the notebooks, strictly; where they have, the tests do not run them again. They use one core, so they are
-# made beside the checks before them.
+# The docs run the notebooks, strictly, so where they are made the tests do not run them again. They use one core, and are
+# made beside all other checks.
 tests() {
     .venv/bin/python -m pytest -n logical --maxprocesses 4 \
-        ${notebooks_ran:+--deselect=tests/test_notebooks.py::test_notebook_runs}
+        ${docs_made:+--deselect=tests/test_notebooks.py::test_notebook_runs}
 }
 slow() { .venv/bin/python -m pytest -m slow; }
 interop() { bash .ci/venv.sh all,interop && .venv/bin/python -m pytest -m interop; }
 benchmarks() { .venv/bin/python -m pytest -m benchmark; }
 
 bash .ci/venv.sh all || exit 1
-[ $# -gt 0 ] || set -- lint format types docs tests
+[ $# -gt 0 ] || set -- lint format types tests docs
 results=()
-notebooks_ran=
+docs_made=
 status=0
 if [[ " $* " = *" docs "* ]]; then
     docs_log=$(mktemp)
