@@ -12,11 +12,13 @@ from trajlab.analysis.common import as_rows
 from trajlab.analysis.kernels.part_means import mean_in_parts
 from trajlab.dataset.alive_rows import AliveRows
 from trajlab.dataset.cells import Cells
-from trajlab.dataset.flat import MAX_CELLS, FlatBatch
+from trajlab.dataset.flat import FlatBatch
 from trajlab.dataset.ordered import iter_whole
 from trajlab.dataset.ranges import may_move
 from trajlab.names import ALIVE, EPISODE, FRACTION, LENGTH, MASK, TIME
 
+MAX_ROWS = 2**18
+"""Transitions read at once where episodes come in order of length: more of them are as long as each other."""
 MAX_OVERLAPS = 2**18
 """Overlaps of transitions with parts held at once, or those of one episode."""
 MAX_SORTED = 2**21
@@ -86,7 +88,7 @@ class InParts(Alignment):
         fields = list(fields)
         order, most = np.arange(len(self.cells.counts)), MAX_SORTED
         if may_move(ds.variables[name] for name in fields):
-            order, most = np.argsort(self.cells.counts, kind="stable"), MAX_CELLS
+            order, most = np.argsort(self.cells.counts, kind="stable"), MAX_ROWS
             ds = xr.Dataset({name: ds.variables[name] for name in (*fields, LENGTH, TIME)}).isel({EPISODE: order})
         for batch, span in iter_whole(ds, fields, most):
             values, length, episodes = _by_length(batch.values, span.counts, order[span.episodes])
