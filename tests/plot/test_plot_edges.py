@@ -368,3 +368,10 @@ def test_names_that_are_cut_stay_different(labels, most, want, ends):
     assert all(len(short) <= max(len(label), most) for short, label in zip(got, labels, strict=True))
     if want is not None and ends:
         assert got == want
+
+
+def test_names_beside_low_bars_stay_different():
+    labels = [f"the action of the arm with number {number} that moves it a little further" for number in range(8)]
+    _, ax = plt.subplots(figsize=(5, 2.2), layout="constrained")
+    tl.plot_action_histogram(tl.from_episodes([{"action": np.arange(40) % 8}]), labels=labels, ax=ax)
+    assert len({text.get_text() for text in ax.get_yticklabels()}) == 8

@@ -8,7 +8,7 @@ import numpy as np
 
 from trajlab.plot._figure import Panels
 from trajlab.plot._style import neutral
-from trajlab.plot._text import safe, shortened, told_apart
+from trajlab.plot._text import safe, told_apart
 
 if TYPE_CHECKING:
     import matplotlib.axes
@@ -122,16 +122,11 @@ def broken_rows(ax: "matplotlib.axes.Axes", labels: Sequence[str], letters: int,
     """
     room = share * size_of(ax)[1] / max(len(labels), 1)
     lines = max(int(room / (1.3 * points_of("ytick.labelsize"))), 1)
-    return [_within(label, letters, lines) for label in labels]
-
-
-def _within(label: str, letters: int, lines: int) -> str:
-    broken = textwrap.wrap(label, letters)
-    most = letters * lines
-    while len(broken) > lines and most > letters // 2:
-        broken = textwrap.wrap(shortened(label, most), letters)
+    broken, most = [textwrap.wrap(label, letters) for label in labels], letters * lines
+    while max(map(len, broken), default=0) > lines and most > letters // 2:
+        broken = [textwrap.wrap(label, letters) for label in told_apart(labels, most)]
         most -= 1
-    return "\n".join(broken)
+    return ["\n".join(one) for one in broken]
 
 
 def label_rows(ax: "matplotlib.axes.Axes", places: Sequence[float] | np.ndarray, labels: Sequence[str]) -> None:
