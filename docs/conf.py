@@ -30,7 +30,7 @@ for stale in (here / "notebooks").iterdir():
 for path in sorted((here.parent / "notebooks").glob("*.ipynb")):
     shutil.copy2(path, here / "notebooks")
 
-nb_execution_mode = "cache"
+nb_execution_mode = "force"  # what is cached by the notebook alone would show an older package
 nb_execution_show_tb = True
 nb_execution_in_temp = True
 nb_execution_timeout = 600

@@ -15,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 lint() { .venv/bin/ruff check; }
 format() { .venv/bin/ruff format --check; }
 types() { .venv/bin/mypy; }
-make_docs() { .venv/bin/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html; }
+make_docs() { .venv/bin/sphinx-build -E -q -W --keep-going -n -b html docs docs/_build/html; }
 docs() {
     wait "$docs_made" && made=0 || made=$?
     cat "$docs_log"
